@@ -1,0 +1,1 @@
+"""Calendars of open and closed days that gate schedules."""

@@ -1,0 +1,3 @@
+from calendars.models.calendar import Calendar, CalendarRule
+
+__all__ = ["Calendar", "CalendarRule"]

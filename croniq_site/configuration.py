@@ -1,0 +1,110 @@
+"""Readers of environment variables that refuse nonsense by the name of the variable."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+
+
+def _text(env: environ.Env, name: str) -> str | None:
+    value = env.str(name, default="").strip()
+    return value or None
+
+
+def secret(env: environ.Env, name: str) -> str | None:
+    """Return the variable, else the content of the file that its ``_FILE`` twin names, else None."""
+    value, path = _text(env, name), _text(env, f"{name}_FILE")
+    if value and path:
+        raise ImproperlyConfigured(f"{name} and {name}_FILE are both set. Set one of them.")
+    if path:
+        try:
+            value = Path(path).read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ImproperlyConfigured(f"{name}_FILE: {path} cannot be read ({error}).") from None
+        if not value:
+            raise ImproperlyConfigured(f"{name}_FILE: {path} is empty.")
+    return value
+
+
+def flag(env: environ.Env, name: str, *, default: bool) -> bool:
+    text = _text(env, name)
+    if text is None:
+        return default
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ImproperlyConfigured(f"{name}: {text!r} is neither true nor false.")
+
+
+def choice(env: environ.Env, name: str, allowed: list[str], *, default: str) -> str:
+    text = _text(env, name) or default
+    if text.upper() not in allowed:
+        raise ImproperlyConfigured(f"{name}: {text!r} is not one of {', '.join(allowed)}.")
+    return text.upper()
+
+
+def names(env: environ.Env, name: str, *, default: list[str]) -> list[str]:
+    """Return a comma-separated list without blanks."""
+    text = _text(env, name)
+    return default if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def duration_seconds(env: environ.Env, name: str, *, default: str, least: float, most: float) -> float:
+    """Return a duration such as ``90s`` or ``1.5h`` in seconds, within [least, most]."""
+    text = _text(env, name) or default
+    match = _DURATION.fullmatch(text)
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else math.nan
+    if not least <= seconds <= most:
+        raise ImproperlyConfigured(
+            f"{name}: {text!r} is not a duration from {least:g} s to {most:g} s, such as 90s, 5m or 1.5h."
+        )
+    return seconds
+
+
+def zone_name(env: environ.Env, name: str, *, default: str) -> str:
+    text = _text(env, name) or default
+    try:
+        ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ImproperlyConfigured(f"{name}: {text!r} is not a time zone such as Europe/Vienna.") from None
+    return text
+
+
+def database_from_url(env: environ.Env, *, default_path: Path) -> dict[str, Any]:
+    """Return Django's settings of the one database: SQLite at ``default_path`` unless ``DATABASE_URL`` says otherwise."""
+    url = secret(env, "DATABASE_URL") or f"sqlite:///{default_path}"
+    try:
+        settings = env.db_url_config(url)
+    except Exception:
+        settings = {}
+    engine = settings.get("ENGINE", "")
+    if engine.endswith("sqlite3"):
+        settings["OPTIONS"] = {
+            # IMMEDIATE: a transaction that reads and then writes must not find the file taken in between.
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": (
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON; "
+                "PRAGMA wal_autocheckpoint=4000; PRAGMA cache_size=-65536;"
+            ),
+        }
+    elif engine.endswith("postgresql"):
+        settings["CONN_HEALTH_CHECKS"] = True
+    else:
+        # The URL itself may hold a password: it is not repeated.
+        raise ImproperlyConfigured(
+            "DATABASE_URL: this is neither sqlite:///PATH nor postgres://USER:PASSWORD@HOST/NAME."
+        )
+    settings["CONN_MAX_AGE"] = None
+    return settings

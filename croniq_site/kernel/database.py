@@ -1,0 +1,87 @@
+"""Database helpers that are the same for every app: vendors, typed row lists, outages, write transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+T = TypeVar("T")
+
+WRITE_BATCH_ROWS = 500
+"""Most rows one write transaction touches (SQLite has one writer; a long one starves the claims)."""
+
+
+def connection_of(alias: str = DEFAULT_DB_ALIAS) -> BaseDatabaseWrapper:
+    return connections[alias]
+
+
+def is_postgresql(alias: str = DEFAULT_DB_ALIAS) -> bool:
+    return connections[alias].vendor == "postgresql"
+
+
+def chunks(items: Sequence[T], size: int = WRITE_BATCH_ROWS) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+@contextmanager
+def write_transaction(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
+    """One transaction. On SQLite it is BEGIN IMMEDIATE (settings), so that what it reads is still true when it writes."""
+    with transaction.atomic(using=alias):
+        yield
+
+
+def row_list(name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]], alias: str = DEFAULT_DB_ALIAS):
+    """Return ``(sql, params)`` of a common table expression ``name(columns…) AS (…)`` that holds ``rows``.
+
+    The one way in which a statement takes a list on both databases: ``WITH {sql} UPDATE t SET … FROM name WHERE …``.
+    ``columns`` maps names to PostgreSQL types. PostgreSQL gets one array a column (the text of the statement does not
+    depend on the number of rows); SQLite gets VALUES. ``rows`` must not be empty.
+    """
+    rows = list(rows)
+    if not rows:
+        raise ValueError("row_list needs at least one row")
+    connection = connections[alias]
+    head = f"{name}({', '.join(columns)})"
+    if connection.vendor == "postgresql":
+        arrays = ", ".join(f"%s::{kind}[]" for kind in columns.values())
+        return f"{head} AS (SELECT * FROM unnest({arrays}))", [list(column) for column in zip(*rows, strict=True)]
+    one = f"({', '.join(['%s'] * len(columns))})"
+    params = [adapted(value, alias) for row in rows for value in row]
+    return f"{head} AS (VALUES {', '.join([one] * len(rows))})", params
+
+
+def adapted(value: Any, alias: str = DEFAULT_DB_ALIAS) -> Any:
+    """Return ``value`` as a raw statement must pass it to this database (SQLite keeps instants and uuids as text)."""
+    connection = connections[alias]
+    if connection.vendor == "postgresql":
+        return value
+    if isinstance(value, datetime):
+        return connection.ops.adapt_datetimefield_value(value)
+    if isinstance(value, UUID):
+        return value.hex
+    return value
+
+
+def instant_of(value: Any) -> datetime | None:
+    """Return an instant that a raw statement gave (SQLite answers text) as an aware UTC datetime."""
+    from datetime import UTC
+
+    if value is None or isinstance(value, datetime):
+        return value if value is None else value.astimezone(UTC)
+    return datetime.fromisoformat(value).replace(tzinfo=UTC)
+
+
+def uuid_of(value: Any) -> UUID:
+    return value if isinstance(value, UUID) else UUID(value)
+
+
+def is_outage(error: BaseException) -> bool:
+    """True when ``error`` says that the database is away or busy, not that a statement was wrong."""
+    return isinstance(error, OperationalError | InterfaceError)

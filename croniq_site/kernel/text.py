@@ -1,0 +1,35 @@
+"""Rules for text from outside, the same for every door."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+CUT_MARK = "… [cut by Croniq]"
+
+
+def cleaned(text: str, most_bytes: int) -> str:
+    """Return ``text`` as both databases can store it: NUL and lone surrogates become U+FFFD, over ``most_bytes`` of
+    UTF-8 it is cut, with a mark at the end. Never fails: a run can always end, whatever its error says."""
+    text = _UNSTORABLE.sub("\ufffd", text)
+    # len() first: most texts are short, and encoding a big one only to count it is the cost to avoid.
+    if len(text) <= most_bytes // 4:
+        return text
+    data = text.encode()
+    if len(data) <= most_bytes:
+        return text
+    room = most_bytes - len(CUT_MARK.encode())
+    return data[:room].decode(errors="ignore") + CUT_MARK
+
+
+def is_printable_name(text: str, most: int = 255) -> bool:
+    """True for 1 to ``most`` printable characters without a space at either end (design §11)."""
+    return 0 < len(text) <= most and text == text.strip() and all(_is_printable(c) for c in text)
+
+
+def _is_printable(character: str) -> bool:
+    # Categories: C* are controls, formats, surrogates, private use and unassigned; Zl and Zp break lines.
+    category = unicodedata.category(character)
+    return not category.startswith("C") and category not in ("Zl", "Zp")

@@ -1,0 +1,188 @@
+"""The one settings file, driven by the environment (`DATABASE_URL`, `CRONIQ_*`); docs/settings.md lists every name.
+
+Nonsense is refused at start, by the name of the variable. Every secret has a twin that ends in ``_FILE``.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from croniq_site.configuration import (
+    choice,
+    database_from_url,
+    duration_seconds,
+    flag,
+    names,
+    secret,
+    zone_name,
+)
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+DATA_DIR = Path(env.str("CRONIQ_DATA_DIR", default=str(BASE_DIR / "data"))).expanduser()
+DEBUG = flag(env, "CRONIQ_DEBUG", default=False)
+# Cookies, redirects and HSTS for https. Off only for a server that is reached over plain http on a trusted network.
+HTTPS = flag(env, "CRONIQ_HTTPS", default=not DEBUG)
+
+
+def _secret_key() -> str:
+    """Return the configured key, else the one generated once into the data directory (mode 0600)."""
+    configured = secret(env, "CRONIQ_SECRET_KEY")
+    if configured:
+        return configured
+    path = DATA_DIR / "secret_key"
+    try:
+        DATA_DIR.mkdir(parents=True, exist_ok=True)
+        # O_EXCL: of two processes that start together one writes; the link makes the whole key appear at once.
+        part = DATA_DIR / f".secret_key.{os.getpid()}"
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(64))
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            pass
+        finally:
+            part.unlink()
+        return path.read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"CRONIQ_DATA_DIR: {DATA_DIR} cannot be written ({error.strerror}). "
+            "Name a directory of this user's, or set CRONIQ_SECRET_KEY."
+        ) from None
+
+
+SECRET_KEY = _secret_key()
+ALLOWED_HOSTS = names(env, "CRONIQ_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = names(env, "CRONIQ_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "croniq_site",
+    "scheduler",
+    "calendars",
+    "runners",
+    "rest_framework",
+    "drf_spectacular",
+    "django_htmx",
+    "django_prometheus",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "croniq_site.urls"
+WSGI_APPLICATION = "croniq_site.wsgi.application"
+APPEND_SLASH = False  # no redirects on the wire: SDKs do not follow them
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+DATABASES = {"default": database_from_url(env, default_path=DATA_DIR / "croniq.sqlite3")}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "jobs"
+LOGOUT_REDIRECT_URL = "login"
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# The finders serve the files as they lie in the tree, so that no collectstatic stands between a clone and its pages.
+WHITENOISE_USE_FINDERS = True
+
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SECURE_SSL_REDIRECT = HTTPS
+# Machines do not follow redirects, and a health check asks over plain http from inside.
+SECURE_REDIRECT_EXEMPT = [r"^v1/", r"^health$", r"^version$", r"^metrics$"]
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["runners.api.authentication.ApiKeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["runners.api.authentication.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "runners.api.errors.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {"TITLE": "Croniq", "VERSION": "0.1.0", "OAS_VERSION": "3.1.0", "SERVE_INCLUDE_SCHEMA": False}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {
+        "handlers": ["stderr"],
+        "level": choice(env, "CRONIQ_LOG_LEVEL", ["DEBUG", "INFO", "WARNING", "ERROR"], default="INFO"),
+    },
+    # One line per request is the web server's business; refusals of clients are no warnings of ours.
+    "loggers": {"django.request": {"level": "ERROR"}},
+}
+
+# Croniq's own
+CRONIQ_TIME_ZONE = zone_name(env, "CRONIQ_TIME_ZONE", default="UTC")
+CRONIQ_HORIZON_SECONDS = duration_seconds(env, "CRONIQ_HORIZON", default="1h", least=60, most=31 * 86_400)
+CRONIQ_POLL_HOLD_SECONDS = duration_seconds(env, "CRONIQ_POLL_HOLD", default="30s", least=1, most=30)
+CRONIQ_METRICS_ALLOW = names(env, "CRONIQ_METRICS_ALLOW", default=["127.0.0.0/8", "::1/128"])

@@ -1,0 +1,60 @@
+"""What an API client may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+ADMIN = "admin"
+SCOPES = frozenset(
+    {
+        ADMIN,
+        "jobs:read",
+        "jobs:write",
+        "jobs:register",
+        "jobs:trigger",
+        "jobs:exec",
+        "schedules:read",
+        "schedules:write",
+        "calendars:read",
+        "calendars:write",
+        "executions:read",
+        "executions:cancel",
+        "dead-letters:read",
+        "dead-letters:write",
+        "runners:read",
+        "runners:write",
+        "work:poll",
+        "work:ack",
+        "work:renew",
+        "work:events",
+        "audit:read",
+        "api-clients:admin",
+        "metrics:read",
+    }
+)
+RUNNER_SCOPES = ("work:poll", "work:ack", "work:renew", "work:events", "jobs:register")
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who asks: an API client, and what it may do. ``tenant`` None serves and sees all tenants."""
+
+    client_id: int
+    name: str
+    tenant: str | None
+    scopes: frozenset[str] = field(default_factory=frozenset)
+
+    # What the audit calls it, and what the rest framework asks of a user.
+    actor_type = "api_client"
+    is_authenticated = True
+
+    def has(self, scope: str) -> bool:
+        return ADMIN in self.scopes or scope in self.scopes
+
+    def sees(self, tenant: str) -> bool:
+        return self.tenant is None or self.tenant == tenant
+
+
+def unknown_scopes(scopes: Iterable[str]) -> list[str]:
+    return sorted(set(scopes) - SCOPES)

@@ -1,0 +1,1 @@
+"""Read-only questions about clients and runners."""

@@ -1,0 +1,1 @@
+"""Jobs, triggers, runs and everything that happens to a run."""

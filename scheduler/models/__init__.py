@@ -1,0 +1,20 @@
+from scheduler.models.job import ConcurrencyGroup, Job, Lane
+from scheduler.models.queue import QueueEntry, Slot
+from scheduler.models.records import DeadLetter, IdempotencyKey, RunLog
+from scheduler.models.run import Attempt, Run, SkippedSpan
+from scheduler.models.trigger import Trigger
+
+__all__ = [
+    "Attempt",
+    "ConcurrencyGroup",
+    "DeadLetter",
+    "IdempotencyKey",
+    "Job",
+    "Lane",
+    "QueueEntry",
+    "Run",
+    "RunLog",
+    "SkippedSpan",
+    "Slot",
+    "Trigger",
+]
