@@ -1,0 +1,46 @@
+"""What every test may use; docs/testing.md says how. The database is the one that DATABASE_URL names."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+"""A Monday noon without any change of clocks near it."""
+
+
+@pytest.fixture
+def now() -> datetime:
+    """An aware UTC instant to start from; time passes only by `now + timedelta(...)`."""
+    return NOW
+
+
+@pytest.fixture(scope="session")
+def database() -> str:
+    """The vendor this run is on: "sqlite" or "postgresql"."""
+    return connection.vendor
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> Iterator[None]:
+    """Give the test database a name of its own: a real file on SQLite (threads and processes must share it).
+
+    The process number keeps runs that share one PostgreSQL apart.
+    """
+    with tempfile.TemporaryDirectory(prefix="croniq-test-") as directory:
+        name = f"test_croniq_{os.getpid()}"
+        if connection.vendor == "sqlite":
+            name = str(Path(directory) / f"{name}.sqlite3")
+        connection.settings_dict.setdefault("TEST", {})["NAME"] = name
+        yield
+
+
+def pytest_report_header() -> str:
+    """Say at the top of every run which database it is on."""
+    return f"croniq: tests on {connection.display_name}"
