@@ -1,0 +1,93 @@
+"""The SDK's default handler: executes the action of whatever job arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Iterable, Mapping
+
+from croniq_runner import ExecutionContext, HandlerError
+
+from runners.agent.actions import ActionRefused, command_of
+from runners.agent.command import CommandFailed, Patience, run_command
+from runners.agent.environment import account_named, child_environment, inherited, run_variables
+from runners.agent.output import LogSink
+
+log = logging.getLogger(__name__)
+
+
+class ActionHandler:
+    """Runs actions; knows the runs it has, so that they can all be stopped at once."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        allow_env: Iterable[str] = (),
+        patience: Patience | None = None,
+    ) -> None:
+        self._base_env = inherited(environ, allow_env)
+        self._patience = patience or Patience()
+        self._active: dict[str, ExecutionContext] = {}
+        self._is_stopping = False
+
+    async def handle(self, ctx: ExecutionContext) -> None:
+        """Execute one run. Raises HandlerError with its failure; a cancellation ends its processes first."""
+        began_at = time.monotonic()
+        name = f"{ctx.job_key} attempt {ctx.attempt} ({ctx.execution_id})"
+        log.info("started   %s", name)
+        ending = "failed"
+        self._active[ctx.execution_id] = ctx
+        try:
+            if self._is_stopping:
+                raise HandlerError("the runner is stopping")
+            await self._execute(ctx)
+            ending = "completed"
+        except asyncio.CancelledError:
+            ending = "stopped"
+            if self._is_stopping:
+                # The SDK would say "cancelled by server", which is not what happened.
+                raise HandlerError("stopped with the runner before it had ended") from None
+            raise
+        except (ActionRefused, CommandFailed) as error:
+            ending = f"failed ({error})"
+            raise HandlerError(self._explained(ctx, error)) from None
+        finally:
+            del self._active[ctx.execution_id]
+            log.info("%s %s after %.2f s", ending.ljust(9), name, time.monotonic() - began_at)
+
+    def stop_all(self) -> None:
+        """End every run now, as a cancellation does (SIGTERM, then SIGKILL), and start none any more."""
+        self._is_stopping = True
+        for ctx in self._active.values():
+            ctx.cancellation.set()
+
+    async def _execute(self, ctx: ExecutionContext) -> None:
+        action = command_of(ctx.metadata)
+        account = account_named(action.user) if action.user else None
+        env = child_environment(
+            self._base_env,
+            account=account,
+            action_env=action.env,
+            run=run_variables(
+                job_key=ctx.job_key,
+                execution_id=ctx.execution_id,
+                attempt=ctx.attempt,
+                scheduled_for=ctx.scheduled_for,
+                metadata=ctx.metadata,
+            ),
+        )
+        await run_command(
+            action,
+            env=env,
+            account=account,
+            sink=LogSink(ctx.log_writer),
+            timeout_seconds=ctx.timeout.total_seconds(),
+            patience=self._patience,
+        )
+
+    @staticmethod
+    def _explained(ctx: ExecutionContext, error: Exception) -> str:
+        return f"job {ctx.job_key}: {error}" if isinstance(error, ActionRefused) else str(error)

@@ -1,0 +1,143 @@
+"""`manage.py runner`: the reference runner. It needs a server's URL and a key, no database."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import signal
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from croniq_runner import AuthFailedError, PollInstanceConflictError, RunnerOwnershipDeniedError
+from django.core.management.base import BaseCommand, CommandError
+
+from runners.agent.agent import Agent, AgentSettings
+from runners.agent.environment import SECRET
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_KEY = re.compile(r"[!-~]+", re.ASCII)
+
+
+class Command(BaseCommand):
+    help = (
+        "Run jobs of a Croniq server: polls it for work and executes command actions. Needs no database. "
+        "A key on the command line can be seen by every user of the machine (ps): prefer CRONIQ_RUNNER_KEY_FILE. "
+        "One SIGTERM or Ctrl-C drains, a second ends the runs at once."
+    )
+    requires_system_checks = []
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--server", metavar="URL", help="the server, else CRONIQ_SERVER_URL")
+        parser.add_argument(
+            "--key", help="the API key, else CRONIQ_RUNNER_KEY or the file CRONIQ_RUNNER_KEY_FILE names"
+        )
+        parser.add_argument("--capability", metavar="C", action="append", default=[], help="what it can do; repeatable")
+        parser.add_argument(
+            "--runner-id", help="its identity; else kept in CRONIQ_RUNNER_DATA_DIR or the state directory"
+        )
+        parser.add_argument("--max-inflight", metavar="N", type=int, default=5, help="runs at the same time (5)")
+        parser.add_argument(
+            "--tag", metavar="K=V", action="append", default=[], help="shown with the runner; repeatable"
+        )
+        parser.add_argument(
+            "--allow-env", metavar="NAME", action="append", default=[], help="a variable that jobs may see; repeatable"
+        )
+        parser.add_argument(
+            "--drain-timeout", metavar="SECONDS", type=float, default=30.0, help="for running jobs after a signal (30)"
+        )
+        parser.add_argument("--allow-insecure-http", action="store_true", help="send the key over plain http")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        agent = _agent(_settings(options, os.environ))
+        _be_readable()
+        # With SIGCHLD ignored, as some parents leave it, the kernel forgets exit codes and every job would succeed.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        try:
+            asyncio.run(agent.run())
+        except (AuthFailedError, PollInstanceConflictError, RunnerOwnershipDeniedError) as error:
+            raise CommandError(str(error)) from None
+
+
+def _agent(settings: AgentSettings) -> Agent:
+    try:
+        return Agent(settings)
+    except (ValueError, httpx.InvalidURL) as error:
+        # The SDK speaks of its own options; what can be typed here is what helps.
+        text = str(error).replace("allow_insecure_http=True", "--allow-insecure-http")
+        raise CommandError(f"--server: {text.removeprefix('RunnerOptions.server_url ')}", returncode=2) from None
+
+
+def _settings(options: dict[str, Any], environ: os._Environ[str] | dict[str, str]) -> AgentSettings:
+    """Read the options; refuse nonsense by the option's name before anything is sent."""
+    if options["max_inflight"] < 1:
+        raise CommandError("--max-inflight: at least 1.", returncode=2)
+    if not 0 <= options["drain_timeout"] <= 86_400:
+        raise CommandError("--drain-timeout: from 0 to 86400 seconds.", returncode=2)
+    for tag in options["tag"]:
+        if not tag.partition("=")[0] or "=" not in tag:
+            raise CommandError(f"--tag: {tag!r} is not of the form name=value.", returncode=2)
+    for name in options["allow_env"]:
+        if name in SECRET:
+            raise CommandError(f"--allow-env: {name} is a secret of Croniq's and never passed on.", returncode=2)
+        if not _VARIABLE.fullmatch(name):
+            raise CommandError(f"--allow-env: {name!r} is no name of a variable.", returncode=2)
+    return AgentSettings(
+        server_url=_server(options, environ),
+        api_key=_key(options, environ),
+        runner_id=options["runner_id"] or None,
+        capabilities=tuple(options["capability"]),
+        tags=tuple(options["tag"]),
+        max_inflight=options["max_inflight"],
+        allow_env=tuple(options["allow_env"]),
+        allow_insecure_http=options["allow_insecure_http"],
+        drain_seconds=options["drain_timeout"],
+    )
+
+
+def _server(options: dict[str, Any], environ: os._Environ[str] | dict[str, str]) -> str:
+    url = (options["server"] or environ.get("CRONIQ_SERVER_URL", "")).strip()
+    if not url:
+        raise CommandError("--server: the server's URL is needed, here or in CRONIQ_SERVER_URL.", returncode=2)
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise CommandError(f"--server: {url!r} is not a URL such as https://croniq.example.org.", returncode=2)
+    return url
+
+
+def _key(options: dict[str, Any], environ: os._Environ[str] | dict[str, str]) -> str:
+    """Return the key of the option, the variable or the file, in this order."""
+    key, source = options["key"], "--key"
+    if not key:
+        key, source = environ.get("CRONIQ_RUNNER_KEY"), "CRONIQ_RUNNER_KEY"
+    path = environ.get("CRONIQ_RUNNER_KEY_FILE")
+    if not key and path:
+        source = "CRONIQ_RUNNER_KEY_FILE"
+        try:
+            key = Path(path).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"{source}: {path} cannot be read ({error}).", returncode=2) from None
+    key = (key or "").strip()
+    if not key:
+        raise CommandError(
+            "--key: an API key is needed, here, in CRONIQ_RUNNER_KEY or in the file CRONIQ_RUNNER_KEY_FILE names.",
+            returncode=2,
+        )
+    if not _KEY.fullmatch(key):
+        raise CommandError(f"{source}: the key has characters that no key has.", returncode=2)
+    return key
+
+
+def _be_readable() -> None:
+    """One line per run: the handler logs its end, so the SDK's own line about a failure would be a second one."""
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("croniq_runner.runner").addFilter(lambda record: record.msg != "job handler raised: %s")
