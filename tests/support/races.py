@@ -76,7 +76,7 @@ class Session:
         self._atomic: transaction.Atomic | None = None
 
     def __enter__(self) -> Session:
-        self.run(connection.ensure_connection)
+        self.run(lambda: connection.ensure_connection())  # a lambda: `connection.x` is looked up where it is written
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -115,7 +115,13 @@ class Session:
     @property
     def backend_pid(self) -> int:
         """PostgreSQL only: the server process of this connection. Ask while the session is idle."""
-        return self.run(lambda: connection.connection.info.backend_pid)
+        return self.run(_backend_pid)
+
+
+def _backend_pid() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
 
 
 class _RolledBack(Exception):
