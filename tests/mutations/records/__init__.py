@@ -1,0 +1,1 @@
+"""One module an area, each exporting `RECORDS: list[Mutation]` (see docs/mutations.md)."""
