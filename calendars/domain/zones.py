@@ -11,7 +11,7 @@ import importlib.resources
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -19,8 +19,11 @@ from zoneinfo import ZoneInfo
 from calendars.domain.errors import InvalidField
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST_YEAR, LAST_YEAR = 1900, 9990
 DAY = 86_400
+
+# Searches stay within these UTC seconds (1900 to 9990), so that no arithmetic of theirs leaves Python's years.
+FIRST_SECOND = (date(1900, 1, 1).toordinal() - EPOCH.toordinal()) * DAY
+LAST_SECOND = (date(9990, 1, 1).toordinal() - EPOCH.toordinal()) * DAY
 
 # Shorter than the shortest time between two changes of any zone (6.9 days, Cambridge Bay 2000), so that a probe at each
 # end of a step sees every change.
@@ -81,7 +84,7 @@ class Zone:
         return spans[bisect_right(starts, seconds) - 1]
 
     def to_utc(self, wall: int) -> int:
-        """The UTC second at which the clock shows ``wall`` first; for a wall in a gap the first real second after it."""
+        """The UTC second at which the clock first shows ``wall``; for one in a gap, the first second after the gap."""
         guess = wall - self.offset_at(wall)
         span = self.span_at(guess - 2 * DAY)
         while span.end + span.offset <= wall:
@@ -105,7 +108,9 @@ class Zone:
         for start, stop in pairwise([*(s for s in starts if s < end), end]):
             offset = self.offset_at(start)
             if stop > begin:
-                spans.append(Span(max(start, begin), stop, offset, max(seen, begin + offset) if start < begin else seen))
+                spans.append(
+                    Span(max(start, begin), stop, offset, max(seen, begin + offset) if start < begin else seen)
+                )
             seen = max(seen, stop + offset)
         return [span.start for span in spans], spans
 

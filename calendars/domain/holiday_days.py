@@ -1,0 +1,76 @@
+"""Public holidays by the `holidays` package, one cached year at a time."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from datetime import date
+from functools import lru_cache
+
+import holidays
+
+from calendars.domain.errors import InvalidField
+
+VERSION = holidays.__version__
+"""The version that decides; the same country may gain or lose a holiday with the next one."""
+
+
+def check(country: str, subdivision: str, categories: tuple[str, ...]) -> None:
+    """Refuse, naming ``holiday_country``, ``holiday_subdivision`` or ``holiday_categories``, what the package lacks."""
+    known = _countries()
+    if country not in known:
+        raise InvalidField("holiday_country", f"There are no holidays of {country[:16]!r}.{_near(country, known)}")
+    if subdivision and subdivision not in known[country]:
+        some = ", ".join(sorted(known[country])[:20]) or "none"
+        raise InvalidField("holiday_subdivision", f"{country} has no subdivision {subdivision[:32]!r}; it has: {some}.")
+    if categories:
+        supported = holidays.country_holidays(country).supported_categories
+        for category in categories:
+            if category not in supported:
+                some = ", ".join(sorted(supported))
+                raise InvalidField("holiday_categories", f"{country} has no category {category!r}; it has: {some}.")
+
+
+@lru_cache(maxsize=1)
+def _countries() -> dict[str, frozenset[str]]:
+    return {
+        country: frozenset(subdivisions)
+        for country, subdivisions in holidays.list_supported_countries(include_aliases=False).items()
+    }
+
+
+def _near(country: str, known: Mapping[str, object]) -> str:
+    if country.upper() in known:
+        return f" Did you mean {country.upper()!r}?"
+    near = difflib.get_close_matches(country.upper()[:16], known, n=1)
+    return f" Did you mean {near[0]!r}?" if near else " Use the two letters of ISO 3166, such as 'AT'."
+
+
+@lru_cache(maxsize=8192)
+def named_days(
+    country: str, subdivision: str, categories: tuple[str, ...], observed: bool, year: int
+) -> Mapping[date, str]:
+    """The holidays that fall in a year, with their names.
+
+    Looks at the neighbouring years too: New Year's Day observed on a Friday is a day of the year before.
+    """
+    return {
+        day: name
+        for of_year in (year - 1, year, year + 1)
+        for day, name in _of(country, subdivision, categories, observed, of_year).items()
+        if day.year == year
+    }
+
+
+@lru_cache(maxsize=8192)
+def _of(country: str, subdivision: str, categories: tuple[str, ...], observed: bool, year: int) -> Mapping[date, str]:
+    return dict(
+        holidays.country_holidays(
+            country,
+            subdiv=subdivision or None,
+            years=year,
+            expand=False,
+            observed=observed,
+            categories=categories or None,
+        )
+    )

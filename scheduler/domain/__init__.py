@@ -1,0 +1,1 @@
+"""Pure rules of the scheduler: no Django, no database, no clock."""
