@@ -82,7 +82,7 @@ def zone_name(env: environ.Env, name: str, *, default: str) -> str:
 
 
 def database_from_url(env: environ.Env, *, default_path: Path) -> dict[str, Any]:
-    """Return Django's settings of the one database: SQLite at ``default_path`` unless ``DATABASE_URL`` says otherwise."""
+    """Return the settings of the one database: SQLite at ``default_path`` unless ``DATABASE_URL`` says otherwise."""
     url = secret(env, "DATABASE_URL") or f"sqlite:///{default_path}"
     try:
         settings = env.db_url_config(url)

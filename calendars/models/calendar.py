@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Calendar(models.Model):
-    """A named set of rules in a zone of its own. Open = (no include rule, or any matches) and no exclude rule matches."""
+    """Rules in a zone of their own. Open = (no include rule, or any matches) and no exclude rule matches."""
 
     name = models.CharField(max_length=255)
     tenant = models.SlugField(max_length=63, default="default", db_index=False)
@@ -50,7 +50,9 @@ class CalendarRule(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(effect__in=["include", "exclude"]), name="calendar_rule_effect_is_known"),
+            models.CheckConstraint(
+                condition=Q(effect__in=["include", "exclude"]), name="calendar_rule_effect_is_known"
+            ),
             models.CheckConstraint(
                 condition=Q(range_start__isnull=True)
                 | Q(range_end__isnull=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -32,7 +32,7 @@ def chunks(items: Sequence[T], size: int = WRITE_BATCH_ROWS) -> Iterator[Sequenc
 
 @contextmanager
 def write_transaction(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """One transaction. On SQLite it is BEGIN IMMEDIATE (settings), so that what it reads is still true when it writes."""
+    """One transaction. On SQLite BEGIN IMMEDIATE (settings): what it reads is still true when it writes."""
     with transaction.atomic(using=alias):
         yield
 
@@ -51,7 +51,9 @@ def row_list(name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]
     head = f"{name}({', '.join(columns)})"
     if connection.vendor == "postgresql":
         arrays = ", ".join(f"%s::{kind}[]" for kind in columns.values())
-        return f"{head} AS (SELECT * FROM unnest({arrays}))", [list(column) for column in zip(*rows, strict=True)]
+        # Names and types are the caller's literals, never input.
+        sql = f"{head} AS (SELECT * FROM unnest({arrays}))"  # noqa: S608
+        return sql, [list(column) for column in zip(*rows, strict=True)]
     one = f"({', '.join(['%s'] * len(columns))})"
     params = [adapted(value, alias) for row in rows for value in row]
     return f"{head} AS (VALUES {', '.join([one] * len(rows))})", params
@@ -71,8 +73,6 @@ def adapted(value: Any, alias: str = DEFAULT_DB_ALIAS) -> Any:
 
 def instant_of(value: Any) -> datetime | None:
     """Return an instant that a raw statement gave (SQLite answers text) as an aware UTC datetime."""
-    from datetime import UTC
-
     if value is None or isinstance(value, datetime):
         return value if value is None else value.astimezone(UTC)
     return datetime.fromisoformat(value).replace(tzinfo=UTC)

@@ -25,7 +25,7 @@ def run_loop(name: str, step: Callable[[], float], stop: StopToken) -> None:
     """Call ``step`` until ``stop`` is set. ``step`` returns the seconds to wait before it is called again.
 
     A database that is away is logged and waited for, with back-off; so is any other failure of a step, whose traceback
-    is logged: a worker that dies of one bad row would stop every job. Returns when stopped; the step in hand is finished.
+    is logged: a worker that dies of one bad row would stop every job. Returns when stopped, the step in hand finished.
     """
     failures = 0
     while not stop.is_set:

@@ -24,13 +24,15 @@ class StopToken:
         return self._event.wait(max(0.0, seconds))
 
 
-def stop_on_signals(token: StopToken) -> None:
-    """Let SIGTERM and SIGINT set ``token``. Main thread only.
+def stop_on_signals(token: StopToken, *, again: StopToken | None = None) -> None:
+    """Let SIGTERM and SIGINT set ``token``, and a second one set ``again``. Main thread only.
 
     The handler only sets an event: the batch in hand is finished by the loop, not torn by an exception.
     """
 
     def handle(signum: int, frame: object) -> None:
+        if token.is_set and again is not None:
+            again.stop()
         token.stop()
 
     signal.signal(signal.SIGTERM, handle)

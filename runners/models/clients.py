@@ -1,7 +1,8 @@
 """API clients and their keys."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models.functions import Length
+from django.db.models.lookups import Exact
 
 
 class ApiClient(models.Model):
@@ -35,7 +36,7 @@ class ApiKey(models.Model):
         constraints = [
             # Serves the look-up of every request's key.
             models.UniqueConstraint(fields=["digest"], name="api_key_one_per_digest"),
-            models.CheckConstraint(condition=Q(digest__length=64), name="api_key_digest_is_sha256"),
+            models.CheckConstraint(condition=Exact(Length("digest"), 64), name="api_key_digest_is_sha256"),
         ]
 
     def __str__(self) -> str:

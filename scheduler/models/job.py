@@ -65,7 +65,9 @@ class Job(models.Model):
     tenant = models.SlugField(max_length=63, default="default", db_index=False)
     description = models.TextField(blank=True)
     metadata = models.JSONField(default=dict, blank=True)
-    action = models.JSONField(default=dict, blank=True, help_text="empty: a handler in a runner's code; else what to run")
+    action = models.JSONField(
+        default=dict, blank=True, help_text="empty: a handler in a runner's code; else what to run"
+    )
     tags = models.JSONField(default=list, blank=True)
     managed_by = models.CharField(max_length=32, default="api", help_text="api, runner, file, admin or demo")
 

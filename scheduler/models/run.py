@@ -54,11 +54,15 @@ class Run(models.Model):
         constraints = [
             models.UniqueConstraint(
                 # One run per occurrence however many schedulers tick. Serves materialize and backfill.
-                fields=["job", "scheduled_for"], condition=Q(kind="scheduled"), name="run_one_per_occurrence",
+                fields=["job", "scheduled_for"],
+                condition=Q(kind="scheduled"),
+                name="run_one_per_occurrence",
             ),
             models.UniqueConstraint(
                 # One replay per letter, however many ask for it.
-                fields=["replay_of"], condition=Q(replay_of__isnull=False), name="run_one_replay_per_letter",
+                fields=["replay_of"],
+                condition=Q(replay_of__isnull=False),
+                name="run_one_replay_per_letter",
             ),
             models.CheckConstraint(
                 condition=Q(verdict__isnull=True, problem__isnull=True, finished_at__isnull=True)

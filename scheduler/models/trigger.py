@@ -52,7 +52,13 @@ class Trigger(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(kind="cron", every__isnull=True, run_at__isnull=True) & ~Q(cron_expression="")
-                | Q(kind="interval", every__isnull=False, anchor_at__isnull=False, run_at__isnull=True, cron_expression="")
+                | Q(
+                    kind="interval",
+                    every__isnull=False,
+                    anchor_at__isnull=False,
+                    run_at__isnull=True,
+                    cron_expression="",
+                )
                 | Q(kind="once", run_at__isnull=False, every__isnull=True, cron_expression=""),
                 name="trigger_has_its_schedule_only",
             ),
@@ -66,7 +72,9 @@ class Trigger(models.Model):
             ),
             models.UniqueConstraint(
                 # Two runners that register a job at one moment make one trigger.
-                fields=["job"], condition=Q(managed_by="runner"), name="trigger_one_registered_per_job",
+                fields=["job"],
+                condition=Q(managed_by="runner"),
+                name="trigger_one_registered_per_job",
             ),
         ]
         indexes = [
