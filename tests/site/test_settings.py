@@ -1,0 +1,143 @@
+"""Settings come from the environment; nonsense is refused at start, by the name of the variable."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import environ
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from croniq_site import configuration
+
+SHOW = "import croniq_site.settings as s; print({})"
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """A reader of this process's environment without any CRONIQ_* or DATABASE_URL in it."""
+    for name in list(os.environ):
+        if name.startswith("CRONIQ_") or name.startswith("DATABASE_URL"):
+            monkeypatch.delenv(name)
+    return environ.Env()
+
+
+def start(tmp_path, expression="s.DEBUG", **variables):
+    """Import the settings in a fresh process and return it, ended."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CRONIQ_", "DATABASE_URL", "DJANGO_"))}
+    return subprocess.run(
+        [sys.executable, "-c", SHOW.format(expression)],
+        env={**kept, "CRONIQ_DATA_DIR": str(tmp_path / "data"), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CRONIQ_DEBUG", "perhaps"),
+        ("CRONIQ_HTTPS", "2"),
+        ("CRONIQ_LOG_LEVEL", "LOUD"),
+        ("CRONIQ_TIME_ZONE", "Europe/Berln"),
+        ("CRONIQ_TIME_ZONE", "../etc/passwd"),
+        ("CRONIQ_HORIZON", "-1h"),
+        ("CRONIQ_HORIZON", "1e9h"),
+        ("CRONIQ_POLL_HOLD", "31s"),
+        ("DATABASE_URL", "mysql://root:hunter2@localhost/x"),
+        ("DATABASE_URL", "hunter2"),
+        ("CRONIQ_SECRET_KEY_FILE", "/nonexistent/key"),
+    ],
+)
+def test_nonsense_is_refused_by_the_name_of_the_variable_without_repeating_secrets(tmp_path, name, value):
+    ended = start(tmp_path, **{name: value})
+    assert ended.returncode != 0
+    last = ended.stderr.strip().splitlines()[-1]
+    assert last.startswith("django.core.exceptions.ImproperlyConfigured: " + name)
+    assert "hunter2" not in ended.stderr
+
+
+def test_a_secret_comes_from_its_variable_or_its_file_never_from_both(environment, monkeypatch, tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("from the file\n")
+    assert configuration.secret(environment, "CRONIQ_SECRET_KEY") is None
+    monkeypatch.setenv("CRONIQ_SECRET_KEY_FILE", str(path))
+    assert configuration.secret(environment, "CRONIQ_SECRET_KEY") == "from the file"
+    monkeypatch.setenv("CRONIQ_SECRET_KEY", "from the variable")
+    with pytest.raises(ImproperlyConfigured, match="both set"):
+        configuration.secret(environment, "CRONIQ_SECRET_KEY")
+    monkeypatch.delenv("CRONIQ_SECRET_KEY_FILE")
+    assert configuration.secret(environment, "CRONIQ_SECRET_KEY") == "from the variable"
+    path.write_text("\n")
+    monkeypatch.delenv("CRONIQ_SECRET_KEY")
+    monkeypatch.setenv("CRONIQ_SECRET_KEY_FILE", str(path))
+    with pytest.raises(ImproperlyConfigured, match="is empty"):
+        configuration.secret(environment, "CRONIQ_SECRET_KEY")
+
+
+def test_the_secret_key_is_made_once_also_by_processes_that_start_together_and_only_its_owner_reads_it(tmp_path):
+    with ThreadPoolExecutor(4) as pool:
+        ended = list(pool.map(lambda _: start(tmp_path, "s.SECRET_KEY"), range(4)))
+    assert {e.returncode for e in ended} == {0}, ended
+    keys = {e.stdout.strip() for e in ended} | {start(tmp_path, "s.SECRET_KEY").stdout.strip()}
+    assert len(keys) == 1
+    assert len(keys.pop()) > 50
+    path = tmp_path / "data" / "secret_key"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [p.name for p in path.parent.iterdir()] == ["secret_key"]
+
+
+def test_production_is_the_default_and_debug_must_be_asked_for(tmp_path):
+    shown = "(s.DEBUG, s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE, s.SECURE_SSL_REDIRECT, s.SECURE_HSTS_SECONDS > 0)"
+    assert start(tmp_path, shown).stdout.strip() == "(False, True, True, True, True)"
+    assert start(tmp_path, shown, CRONIQ_DEBUG="1").stdout.strip() == "(True, False, False, False, False)"
+    assert start(tmp_path, shown, CRONIQ_HTTPS="off").stdout.strip() == "(False, False, False, False, False)"
+
+
+def test_the_database_is_sqlite_in_the_data_directory_unless_told_otherwise(environment, monkeypatch, tmp_path):
+    settings = configuration.database_from_url(environment, default_path=tmp_path / "croniq.sqlite3")
+    assert (settings["ENGINE"], settings["NAME"]) == ("django.db.backends.sqlite3", str(tmp_path / "croniq.sqlite3"))
+    assert settings["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    monkeypatch.setenv("DATABASE_URL", "postgres://croniq:secret@db.example:5433/jobs")
+    settings = configuration.database_from_url(environment, default_path=tmp_path / "x")
+    assert (settings["ENGINE"], settings["HOST"], settings["PORT"], settings["NAME"]) == (
+        "django.db.backends.postgresql",
+        "db.example",
+        5433,
+        "jobs",
+    )
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5h", 5400), ("5m", 300), ("1d", 86_400)])
+def test_durations(environment, monkeypatch, text, seconds):
+    monkeypatch.setenv("CRONIQ_HORIZON", text)
+    assert configuration.duration_seconds(environment, "CRONIQ_HORIZON", default="1h", least=1, most=1e6) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "  "])
+def test_a_blank_variable_is_an_unset_one(environment, monkeypatch, text):
+    monkeypatch.setenv("CRONIQ_HORIZON", text)
+    assert configuration.duration_seconds(environment, "CRONIQ_HORIZON", default="1h", least=1, most=1e6) == 3600
+
+
+@pytest.mark.parametrize("text", ["٣s", "1", "s", "1 s", "nan", "infs", "1e3s", "0s", "--1s"])
+def test_durations_that_are_none(environment, monkeypatch, text):
+    monkeypatch.setenv("CRONIQ_HORIZON", text)
+    with pytest.raises(ImproperlyConfigured, match="^CRONIQ_HORIZON"):
+        configuration.duration_seconds(environment, "CRONIQ_HORIZON", default="1h", least=1, most=1e6)
+
+
+def test_docs_list_every_variable():
+    root = Path(configuration.__file__).parents[1]
+    used = set()
+    for path in [root / "croniq_site/settings.py", root / "runners/management/commands/runner.py"]:
+        used |= set(re.findall(r'"((?:CRONIQ_[A-Z_]+|DATABASE_URL))"', path.read_text()))
+    documented = set(re.findall(r"`((?:CRONIQ_[A-Z_]+|DATABASE_URL))`", (root / "docs/settings.md").read_text()))
+    assert used - documented == set()
+    assert len(used) > 8
