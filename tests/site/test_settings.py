@@ -21,7 +21,7 @@ SHOW = "import croniq_site.settings as s; print({})"
 def environment(monkeypatch):
     """A reader of this process's environment without any CRONIQ_* or DATABASE_URL in it."""
     for name in list(os.environ):
-        if name.startswith("CRONIQ_") or name.startswith("DATABASE_URL"):
+        if name.startswith(("CRONIQ_", "DATABASE_URL")):
             monkeypatch.delenv(name)
     return environ.Env()
 
@@ -129,7 +129,7 @@ def test_a_blank_variable_is_an_unset_one(environment, monkeypatch, text):
 @pytest.mark.parametrize("text", ["٣s", "1", "s", "1 s", "nan", "infs", "1e3s", "0s", "--1s"])
 def test_durations_that_are_none(environment, monkeypatch, text):
     monkeypatch.setenv("CRONIQ_HORIZON", text)
-    with pytest.raises(ImproperlyConfigured, match="^CRONIQ_HORIZON"):
+    with pytest.raises(ImproperlyConfigured, match=r"^CRONIQ_HORIZON"):
         configuration.duration_seconds(environment, "CRONIQ_HORIZON", default="1h", least=1, most=1e6)
 
 
