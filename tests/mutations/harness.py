@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -71,12 +72,8 @@ class Harness:
         broken = {r.name: found for r in records if (found := problems(r, self.root))}
         able = [r for r in records if r.name not in broken]
         baseline = self.baseline(able) if able else None
-        try:
-            with ThreadPoolExecutor(self.jobs) as pool:
-                return list(pool.map(lambda record: self._verdict(record, broken.get(record.name), baseline), records))
-        except BaseException:
-            self.runner.stop()  # else leaving the pool would wait for the runs that are going on
-            raise
+        with ThreadPoolExecutor(self.jobs) as pool, self._stopped_when_interrupted():
+            return list(pool.map(lambda record: self._verdict(record, broken.get(record.name), baseline), records))
 
     def baseline(self, records: Sequence[Mutation]) -> Baseline:
         """Run the unmutated suite on each database, with all the realtime tests that the records name."""
@@ -146,5 +143,14 @@ class Harness:
                 return fast, None
             return fast, start("r", (*NAMED, *realtime), realtime_limit_seconds)
 
-        with ThreadPoolExecutor(len(self.environments)) as pool:
+        with ThreadPoolExecutor(len(self.environments)) as pool, self._stopped_when_interrupted():
             return dict(zip(self.environments, pool.map(run, self.environments), strict=True))
+
+    @contextlib.contextmanager
+    def _stopped_when_interrupted(self) -> Iterator[None]:
+        """Kill the runs before a pool is left: leaving it waits for its threads, and they wait for the runs."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.runner.stop()
+            raise

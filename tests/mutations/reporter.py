@@ -1,8 +1,8 @@
 """A pytest plugin that writes what happened to a file, line by line, so that a killed run still says how far it came.
 
 It is copied out of the tree and loaded by its own name: no mutation can reach it. Lines are JSON objects:
-`{"id", "outcome"}` (passed, failed, skipped, or error when only the set-up or tear-down failed), `{"collect_error"}`,
-and last `{"finished", "foreign"}`: the modules of the tree's own packages that came from somewhere else.
+`{"started"}`, `{"id", "outcome"}` (passed, failed, skipped, or error when only the set-up or tear-down failed),
+`{"collect_error"}`, and last `{"finished", "foreign"}`: the modules of the tree's own packages from somewhere else.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ REPORT = Path(os.environ["CRONIQ_MUTATION_REPORT"])
 def _write(**line):
     with REPORT.open("a", encoding="utf-8") as report:
         report.write(json.dumps(line) + "\n")
+
+
+def pytest_runtest_logstart(nodeid):
+    _write(started=nodeid)
 
 
 def pytest_runtest_logreport(report):

@@ -33,6 +33,7 @@ class SuiteRun:
     finished: int | None = None  # pytest's exit status, None when it did not come to its end
     collect_errors: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
+    running: str = ""  # the test that was started last
     tail: str = ""
 
     @property
@@ -128,11 +129,12 @@ def end_leftovers(home: Path) -> list[int]:
 
     Command jobs have process groups of their own, so killing the session misses them. Linux only; elsewhere nothing.
     """
-    mark = f"TMPDIR={home / 't'}".encode()
+    mark = f"TMPDIR={home / 't'}".encode()  # or a folder below it, where a test sets its own
     ended = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
+            variables = (entry / "environ").read_bytes().split(b"\0")
+            if any(variable == mark or variable.startswith(mark + b"/") for variable in variables):
                 os.kill(int(entry.name), signal.SIGKILL)
                 ended.append(int(entry.name))
     return ended
@@ -149,6 +151,7 @@ def joined(fast: SuiteRun, realtime: SuiteRun | None) -> SuiteRun:
         finished=None if None in (fast.finished, realtime.finished) else max(fast.finished, realtime.finished),
         collect_errors=fast.collect_errors + realtime.collect_errors,
         foreign=fast.foreign + realtime.foreign,
+        running=realtime.running or fast.running,
         tail=fast.tail + realtime.tail,
     )
 
@@ -156,12 +159,15 @@ def joined(fast: SuiteRun, realtime: SuiteRun | None) -> SuiteRun:
 def _read_report(report: Path, log: Path, seconds: float, timed_out: bool) -> SuiteRun:
     outcomes: dict[str, str] = {}
     collect_errors: list[str] = []
+    running = ""
     last: dict = {}
     lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else []
     for line in lines:
         with contextlib.suppress(json.JSONDecodeError):  # the line that a killed run was writing
             entry = json.loads(line)
-            if "id" in entry:
+            if "started" in entry:
+                running = entry["started"]
+            elif "id" in entry:
                 # A failed call stays failed when the tear-down fails as well.
                 if outcomes.get(entry["id"]) != "failed":
                     outcomes[entry["id"]] = entry["outcome"]
@@ -176,5 +182,6 @@ def _read_report(report: Path, log: Path, seconds: float, timed_out: bool) -> Su
         finished=last.get("finished"),
         collect_errors=tuple(collect_errors),
         foreign=tuple(last.get("foreign", ())),
+        running=running,
         tail="\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]) + "\n",
     )

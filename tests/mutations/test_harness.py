@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,8 +16,11 @@ from tests.mutations.docs import BEGIN, END, page_with_table
 from tests.mutations.harness import Baseline, BaselineError, Harness
 from tests.mutations.record import Edit, Mutation, duplicate_names, problems
 from tests.mutations.scratch import copy_tree, tree_files
-from tests.mutations.suite import SuiteRun
+from tests.mutations.suite import SuiteRun, end_leftovers
 from tests.mutations.verdict import ERROR, HANG, MISSED, OK, Verdict, judge, not_green
+from tests.support.polling import poll_until
+
+ROOT = Path(command.__file__).resolve().parents[2]
 
 MECHANISM = """\
 import threading
@@ -160,7 +165,38 @@ def test_a_hang_is_reported_as_one_and_killed(project):
     with harness_of(project) as harness:
         verdict = harness.carry_out(ENDLESS, Baseline({}, fast_limit_seconds=3, realtime_limit_seconds=3))
     assert verdict.status == HANG
+    assert verdict.details[0].startswith("sqlite: not done after 3 s, in ")
     assert verdict.seconds < 60
+
+
+def test_an_interrupt_leaves_nothing_running_and_nothing_behind(project, tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from tests.mutations.harness import Baseline
+from tests.mutations.test_harness import ENDLESS, harness_of
+
+with harness_of(Path(sys.argv[1])) as harness:
+    harness.carry_out(ENDLESS, Baseline({}, 100, 100))
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(project)],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        poll_until(
+            lambda: any("test_returns" in report.read_text() for report in tmp_path.glob("cqm-*/*/f/report.jsonl")), 60
+        )
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) != 0
+    finally:
+        process.kill()
+        process.wait()
+        for home in tmp_path.glob("cqm-*/*/f"):
+            end_leftovers(home)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_red_suite_without_a_mutation_stops_everything(tmp_path):
@@ -208,8 +244,8 @@ GREEN = SuiteRun(outcomes={f"{TEST}[2]": "passed", f"{TEST}[3]": "passed"}, seco
         pytest.param(RED, OK, id="red"),
         pytest.param(GREEN, MISSED, id="green"),
         pytest.param(replace(RED, timed_out=True), HANG, id="red before another test hung"),
-        pytest.param(replace(RED, finished=None), HANG, id="the process ended in the middle"),
-        pytest.param(SuiteRun({}, 1), ERROR, id="pytest did not start"),
+        pytest.param(replace(RED, finished=None, running="t.py::test_b"), HANG, id="the process ended in the middle"),
+        pytest.param(SuiteRun({}, 1), ERROR, id="no test ran"),
         pytest.param(replace(RED, finished=3), ERROR, id="pytest failed itself"),
         pytest.param(replace(RED, collect_errors=("x.py",)), ERROR, id="a file did not import"),
         pytest.param(replace(RED, foreign=("mechanism",)), ERROR, id="another tree was tested"),

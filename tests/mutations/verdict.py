@@ -76,7 +76,7 @@ def not_green(record: Mutation, baseline: Mapping[str, SuiteRun]) -> list[str]:
 
 def _unusable(run: SuiteRun) -> tuple[str, str] | None:
     if run.timed_out:
-        return HANG, f"not done after {run.seconds:.0f} s"
+        return HANG, f"not done after {run.seconds:.0f} s, in {run.running or 'no test'}"
     if run.collect_errors:
         return ERROR, f"does not import: {', '.join(run.collect_errors[:3])}"
     if run.finished is None:

@@ -76,4 +76,12 @@ RECORDS = [
         new="",
         red=[TESTS + "test_a_process_that_a_test_left_in_a_session_of_its_own_is_ended"],
     ),
+    Mutation(
+        name="mutations-interrupt",
+        mechanism="An interrupt kills the runs that are going on instead of waiting for them.",
+        file="tests/mutations/harness.py",
+        old="        except KeyboardInterrupt:\n            self.runner.stop()\n",
+        new="        except KeyboardInterrupt:\n",
+        red=[TESTS + "test_an_interrupt_leaves_nothing_running_and_nothing_behind"],
+    ),
 ]
