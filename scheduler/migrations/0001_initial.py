@@ -397,7 +397,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='queueentry',
-            index=models.Index(condition=models.Q(('state', 0)), fields=['lane', 'available_at'], name='queue_entry_claimable'),
+            index=models.Index(condition=models.Q(('state', 0)), fields=['lane', 'available_at', 'run'], name='queue_entry_claimable'),
         ),
         migrations.AddIndex(
             model_name='queueentry',
