@@ -8,6 +8,7 @@ import signal
 import time
 from dataclasses import dataclass, field
 
+import httpx
 from croniq_runner import Runner, RunnerOptions
 
 from runners.agent.client import AgentClient
@@ -40,8 +41,8 @@ class AgentSettings:
 class Agent:
     """A runner that ends in good order: one signal drains it, a second ends its runs at once."""
 
-    def __init__(self, settings: AgentSettings, *, client: AgentClient | None = None) -> None:
-        """Raises ValueError when the SDK refuses an option."""
+    def __init__(self, settings: AgentSettings, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        """Raises ValueError or httpx.InvalidURL when an option is refused. ``transport`` None means the network."""
         self._options = RunnerOptions(
             server_url=settings.server_url,
             api_key=settings.api_key,
@@ -53,7 +54,7 @@ class Agent:
             drain_timeout_ms=int(settings.drain_seconds * 1000),
             poll_retry_delay_ms=_POLL_RETRY_MS,
         )
-        self._client = client or AgentClient(self._options)
+        self._client = AgentClient(self._options, transport=transport)
         self._handler = ActionHandler(allow_env=settings.allow_env, patience=settings.patience)
         self._runner = Runner(self._options, client=self._client)
         self._runner.set_default_handler(self._handler.handle)

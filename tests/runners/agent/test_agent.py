@@ -1,0 +1,146 @@
+"""The SDK, the handler and the end of a runner, with the server's answers given by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+from croniq_runner import RunnerOwnershipDeniedError
+
+from runners.agent.actions import ACTION_KEY
+from runners.agent.agent import Agent, AgentSettings
+from runners.agent.client import POLL_PATH
+from runners.agent.command import Patience
+from tests.runners.agent.helpers import is_running, until
+from tests.runners.agent.test_client import assignment
+
+SETTINGS = AgentSettings(
+    server_url="http://127.0.0.1:4000",
+    api_key="croniq_k",
+    runner_id="r",
+    patience=Patience(grace=0.2, idle=0.2, delivery=5.0),
+)
+
+
+class Server:
+    """Hands out its assignments once, holds every further poll, and keeps what the runner says."""
+
+    def __init__(self, *work: dict[str, Any]) -> None:
+        self.work = list(work)
+        self.acks: dict[str, dict[str, Any]] = {}
+        self.lines: dict[str, list[str]] = {}
+        self.order: list[str] = []
+        self.cancel: list[str] = []
+        self.is_holding = False
+        self.wake = asyncio.Event()
+
+    async def answer(self, request: httpx.Request) -> httpx.Response:
+        path, body = request.url.path, json.loads(request.content)
+        if path == POLL_PATH:
+            work, self.work = self.work, []
+            if not work:
+                self.is_holding = True
+                await self.wake.wait()
+                self.is_holding = False
+            return httpx.Response(200, json={"work": work, "cancel": self.cancel})
+        if path == "/v1/work/ack":
+            self.acks[body["execution_id"]] = body
+        elif path.endswith("/events"):
+            self.lines.setdefault(path.split("/")[-2], []).extend(event["message"] for event in body)
+        self.order.append(path.rpartition("/")[2])
+        return httpx.Response(200, json={})
+
+
+def job(run: str, **action: Any) -> dict[str, Any]:
+    return assignment(run, lease=60, metadata={ACTION_KEY: {"type": "command", **action}} if action else {})
+
+
+def played(server: Server, story) -> None:
+    """Run an agent against `server` while `story(agent, its task)` goes on."""
+
+    async def play() -> None:
+        agent = Agent(SETTINGS, transport=httpx.MockTransport(server.answer))
+        task = asyncio.create_task(agent.run())
+        await story(agent, task)
+        async with asyncio.timeout(10):
+            await task
+
+    asyncio.run(play())
+
+
+def verdicts(server: Server) -> dict[str, tuple[str, str | None]]:
+    return {run: (ack["status"], ack.get("error")) for run, ack in server.acks.items()}
+
+
+def test_runs_are_executed_and_their_verdicts_and_lines_sent_before_the_ack() -> None:
+    server = Server(
+        job("ok", shell="echo $CRONIQ_JOB_KEY; seq 300"),
+        job("bad", shell="echo why >&2; exit 3"),
+        job("none"),
+        job("missing", argv=["no-such-program"]),
+    )
+
+    async def story(agent: Agent, task: asyncio.Task[None]) -> None:
+        await until(lambda: len(server.acks) == 4, "four verdicts")
+        agent.stop()
+
+    played(server, story)
+    found = verdicts(server)
+    assert found["ok"] == ("success", None)
+    assert found["bad"] == ("failure", "exit code 3")
+    assert found["none"][0] == "failure"
+    assert found["none"][1].startswith("job demo:a: the job has no action")
+    assert found["missing"][1].startswith("job demo:a: command not found: 'no-such-program'")
+    assert server.lines["ok"] == ["demo:a", *map(str, range(1, 301))]
+    assert server.lines["bad"] == ["why"]
+
+
+def test_a_held_poll_does_not_delay_the_drain_and_the_run_is_finished() -> None:
+    server = Server(job("a", shell="echo here; sleep 0.4; echo done"))
+
+    async def story(agent: Agent, task: asyncio.Task[None]) -> None:
+        await until(lambda: server.lines and server.is_holding, "the run goes on and a poll is held")
+        agent.stop()
+
+    played(server, story)
+    assert verdicts(server) == {"a": ("success", None)}
+    assert server.lines["a"] == ["here", "done"]
+    assert server.order[-1] == "ack"
+
+
+def test_a_second_signal_ends_the_runs_at_once_and_says_so() -> None:
+    server = Server(job("a", shell="(trap '' TERM; exec sleep 1000) & echo $!; sleep 1000"))
+    pids: list[int] = []
+
+    async def story(agent: Agent, task: asyncio.Task[None]) -> None:
+        pids.extend(await until(lambda: [int(line) for line in server.lines.get("a", [])], "the run has begun"))
+        agent.stop()
+        agent.stop()
+
+    played(server, story)
+    assert verdicts(server) == {"a": ("failure", "stopped with the runner before it had ended")}
+    assert not is_running(pids[0])
+
+
+def test_a_cancel_of_the_server_ends_the_run() -> None:
+    server = Server(job("a", shell="echo $$; sleep 1000"))
+
+    async def story(agent: Agent, task: asyncio.Task[None]) -> None:
+        pid = int((await until(lambda: server.lines.get("a"), "the run has begun"))[0])
+        server.cancel = ["a"]
+        server.wake.set()
+        await until(lambda: server.acks, "the ack")
+        assert not is_running(pid)
+        agent.stop()
+
+    played(server, story)
+    assert verdicts(server) == {"a": ("failure", "cancelled by server")}
+
+
+def test_a_refusal_that_nothing_mends_ends_the_runner_with_its_reason() -> None:
+    agent = Agent(SETTINGS, transport=httpx.MockTransport(lambda request: httpx.Response(403)))
+    with pytest.raises(RunnerOwnershipDeniedError, match="does not own runner_id 'r'"):
+        asyncio.run(agent.run())
