@@ -233,15 +233,17 @@ class Bootstrap:
                 self.venv.unlink()
             else:
                 shutil.rmtree(self.venv)
-        _say(f"Making .venv with Python {_series()} ({'uv' if uv else 'venv'}).")
+        _say(f"Making .venv with Python {_series()}.")
         self.venv.mkdir()
         self._mark({})  # before there is an interpreter in it, or an interruption would leave it looking made by hand
         base = getattr(sys, "_base_executable", None) or sys.executable
-        if uv:
-            command = [uv, "venv", "--quiet", "--allow-existing", "--python", base, str(self.venv)]
+        if _has_venv():
+            self._run("Making .venv failed", [base, "-m", "venv", str(self.venv)])
         else:
-            command = [base, "-m", "venv", str(self.venv)]
-        self._run(command, "Making .venv failed")
+            self._run(
+                "Making .venv failed",
+                [str(uv), "venv", "--quiet", "--allow-existing", "--python", base, str(self.venv)],
+            )
 
     def _install(self) -> None:
         lock = self.root / LOCKS[self.needs or RUNTIME]
@@ -250,41 +252,45 @@ class Bootstrap:
         _say(f"Installing the pinned packages of {lock.name} into .venv; this takes a minute, once.")
         python = str(self.venv_python)
         uv = shutil.which("uv")
-        if uv:
-            command = [uv, "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", str(lock)]
-        else:
-            if not self._has_pip():
-                self._run([python, "-m", "ensurepip", "--default-pip"], "Installing pip failed")
-            command = [python, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
-            command += ["--retries", "3", "--require-hashes", "-r", str(lock)]
-        self._run(command, "Installing the packages failed")
-        installed = {name: self.lock_hash(name) for name in (RUNTIME, DEV) if name == RUNTIME or self.needs == DEV}
-        self._mark(installed)
+        by_uv = [str(uv), "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", str(lock)]
+        uv_failed = _output_of_failure(by_uv) if uv else None
+        if uv_failed is not None and not _has_venv():
+            _refuse(failure_sentence("Installing the packages failed", uv_failed))
+        # uv reads none of pip's settings: where the index is a mirror that only pip knows, pip has the last word.
+        if uv is None or uv_failed is not None:
+            if _output_of_failure([python, "-c", "import pip"]) is not None:
+                self._run("Installing pip failed", [python, "-m", "ensurepip", "--default-pip"])
+            by_pip = [python, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
+            by_pip += ["--retries", "3", "--require-hashes", "-r", str(lock)]
+            self._run("Installing the packages failed", by_pip)
+        self._mark({name: self.lock_hash(name) for name in (RUNTIME, DEV) if name == RUNTIME or self.needs == DEV})
         _say("The packages are installed.")
 
-    def _has_pip(self) -> bool:
-        probe = [str(self.venv_python), "-c", "import pip"]
-        return subprocess.run(probe, capture_output=True, check=False).returncode == 0
-
-    def _run(self, command: list[str], failure: str) -> None:
+    def _run(self, failure: str, command: list[str]) -> None:
         """Run a step of the set-up in silence; exit with one sentence if it fails."""
-        # A user-wide install is what some set as a default; in an environment pip refuses it.
-        environment = {**os.environ, "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PYTHONNOUSERSITE": "1"}
-        environment.pop("PYTHONHOME", None)
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        if done.returncode != 0:
-            _refuse(failure_sentence(failure, done.stderr + done.stdout))
+        output = _output_of_failure(command)
+        if output is not None:
+            _refuse(failure_sentence(failure, output))
 
     def _mark(self, locks: dict[str, str]) -> None:
         write_marker(self.venv / MARKER, Marker(_series(), str(self.venv), locks))
+
+
+def _output_of_failure(command: list[str]) -> str | None:
+    """Run a command in silence; return None if it succeeded, else what it printed."""
+    # A user-wide install is what some set as a default; in an environment pip refuses it.
+    environment = {**os.environ, "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PYTHONNOUSERSITE": "1"}
+    environment.pop("PYTHONHOME", None)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    return None if done.returncode == 0 else done.stdout + done.stderr
 
 
 def failure_sentence(failure: str, output: str) -> str:

@@ -156,9 +156,20 @@ def sweep_stale() -> list[Path]:
                 # Whoever holds this lock is alive and keeps the server; BlockingIOError (an OSError) means hands off.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _kill_orphan(directory)
-                shutil.rmtree(directory)
+                _remove(directory)
                 removed.append(directory)
     return removed
+
+
+def _remove(directory: Path) -> None:
+    """Remove it, although a server that was just told to quit may still be writing there."""
+    pause = threading.Event()
+    for _ in range(int(STOP_SECONDS / 0.1)):
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            return
+        pause.wait(0.1)
+    raise OSError(f"{directory} cannot be removed")
 
 
 def _kill_orphan(directory: Path) -> None:
