@@ -21,9 +21,9 @@ from calendars.domain.errors import InvalidField
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400
 
-# Searches stay within these UTC seconds (1900 to 9990), so that no arithmetic of theirs leaves Python's years.
+# Searches stay within these UTC seconds (1900 to 9980), so that no arithmetic of theirs leaves Python's years.
 FIRST_SECOND = (date(1900, 1, 1).toordinal() - EPOCH.toordinal()) * DAY
-LAST_SECOND = (date(9990, 1, 1).toordinal() - EPOCH.toordinal()) * DAY
+LAST_SECOND = (date(9980, 1, 1).toordinal() - EPOCH.toordinal()) * DAY
 
 # Shorter than the shortest time between two changes of any zone (6.9 days, Cambridge Bay 2000), so that a probe at each
 # end of a step sees every change.

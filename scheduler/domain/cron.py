@@ -9,6 +9,7 @@ from __future__ import annotations
 import calendar
 import hashlib
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -58,14 +59,14 @@ class Cron:
     in_hour: tuple[int, ...]
     hours: tuple[int, ...]
     days: Days
-    months: frozenset[int]
-    years: frozenset[int] | None
+    months: tuple[int, ...]
+    years: tuple[int, ...] | None
     fixed: bool
 
     def month_days(self, year: int, month: int) -> tuple[int, ...]:
         """The matching days of a month, ascending, without regard to ``months`` and ``years``."""
-        first, length = calendar.monthrange(year, month)
-        return _days_of(self.days, (first + 1) % 7, length)
+        _, first, length = _month(year, month)
+        return _days_of(self.days, first, length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +141,8 @@ def parse_cron(text: str, hash_key: str = "") -> Cron:
         in_hour=tuple(m * 60 + s for m in minutes for s in seconds),
         hours=tuple(sorted(_values(hour, HOUR, hash_key))),
         days=_days(month_day, weekday, hash_key),
-        months=frozenset(_values(month, MONTH, hash_key)),
-        years=None if year is None or year == "*" else frozenset(_values(year, YEAR, "")),
+        months=tuple(sorted(_values(month, MONTH, hash_key))),
+        years=None if year is None or year == "*" else tuple(sorted(_values(year, YEAR, ""))),
         fixed=not (minute.startswith("*") or hour.startswith("*")),
     )
     _refuse_impossible(cron)
@@ -303,16 +304,22 @@ def _refuse_impossible(cron: Cron) -> None:
 
 def matching_days(cron: Cron, first: int, last: int) -> Iterator[int]:
     """The days in [first, last] that match, ascending, as proleptic ordinals (`date.toordinal`)."""
-    begin, end = date.fromordinal(first), date.fromordinal(last)
-    months = sorted(cron.months)
-    years = range(begin.year, end.year + 1) if cron.years is None else sorted(cron.years)
-    for year in years:
-        if not begin.year <= year <= end.year:
+    begin, last_year = date.fromordinal(first), date.fromordinal(last).year
+    for year in range(begin.year, last_year + 1) if cron.years is None else cron.years:
+        if not begin.year <= year <= last_year:
             continue
+        months = cron.months[bisect_left(cron.months, begin.month) :] if year == begin.year else cron.months
         for month in months:
-            if (year, month) < (begin.year, begin.month) or (year, month) > (end.year, end.month):
-                continue
-            before = date(year, month, 1).toordinal() - 1
-            for day in cron.month_days(year, month):
+            before, weekday, length = _month(year, month)
+            if before >= last:
+                return
+            for day in _days_of(cron.days, weekday, length):
                 if first <= before + day <= last:
                     yield before + day
+
+
+@lru_cache(maxsize=8192)
+def _month(year: int, month: int) -> tuple[int, int, int]:
+    """The ordinal of the day before a month begins, cron's weekday of its first day, its length."""
+    first, length = calendar.monthrange(year, month)
+    return date(year, month, 1).toordinal() - 1, (first + 1) % 7, length

@@ -276,9 +276,11 @@ def _occurrences(schedule: Schedule, start: datetime, until: datetime | None) ->
 
 def _interval(schedule: IntervalSchedule, start: datetime, until: datetime | None) -> Iterator[datetime]:
     anchor = schedule.anchor.astimezone(UTC)
+    last = _LAST if until is None else min(until, _LAST)
+    if start > last:
+        return
     k = max(0, -((anchor - start) // schedule.every))
     at = anchor + k * schedule.every
-    last = _LAST if until is None else min(until, _LAST)
     while at <= last:
         yield at
         at += schedule.every
@@ -292,4 +294,4 @@ def _refuse_naive(instant: datetime, field: str) -> None:
     if instant.tzinfo is None or instant.utcoffset() is None:
         raise InvalidField(field, "An instant needs its offset from UTC, such as 2026-12-24T12:00:00Z.")
     if not datetime(1970, 1, 1, tzinfo=UTC) <= instant < _LAST:
-        raise InvalidField(field, "An instant lies between 1970 and 9990.")
+        raise InvalidField(field, "An instant lies between 1970 and 9980.")
