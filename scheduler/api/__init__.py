@@ -1,0 +1,1 @@
+"""The HTTP API of jobs, runs and runners."""

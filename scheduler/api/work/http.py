@@ -1,0 +1,98 @@
+"""Just enough HTTP for the work protocol: bounded bodies in, JSON out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from croniq_site.kernel.errors import CroniqError, TooLarge
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+BODY_BYTES = 32 * 1024 * 1024
+"""Most bytes of a body: room for errors and log lines of megabytes, which are cut and never refused."""
+
+
+class ClientGone(Exception):
+    """The connection closed before the request was complete; there is nobody to answer."""
+
+
+async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES) -> bytes:
+    """Return the whole body. Raises TooLarge as soon as it is known to be, without keeping what was read."""
+    declared = header(scope, b"content-length")
+    if declared.isdigit() and int(declared) > most_bytes:
+        raise _too_large(most_bytes)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        part = message.get("body", b"")
+        size += len(part)
+        if size > most_bytes:
+            raise _too_large(most_bytes)
+        parts.append(part)
+        if not message.get("more_body"):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _too_large(most_bytes: int) -> TooLarge:
+    return TooLarge(f"The body is larger than {most_bytes // (1024 * 1024)} MiB.")
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """Return the header ``name`` (lower case), empty where there is none. Sent twice, the first counts."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return value.decode("latin-1")
+    return ""
+
+
+async def respond(
+    send: Send, status: int, body: Mapping[str, Any], *, close: bool = False, headers: Mapping[str, str] | None = None
+) -> None:
+    """Answer with JSON. ``close`` ends the connection after it."""
+    data = _dumped(body)
+    lines = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
+    if close:
+        lines.append((b"connection", b"close"))
+    lines.extend((name.encode(), value.encode()) for name, value in (headers or {}).items())
+    await send({"type": "http.response.start", "status": status, "headers": lines})
+    await send({"type": "http.response.body", "body": data})
+
+
+async def refuse(send: Send, error: CroniqError, *, close: bool = False) -> None:
+    """Answer with a refusal."""
+    headers = {}
+    if error.retry_after_seconds is not None:
+        headers["retry-after"] = str(error.retry_after_seconds)
+    # The rest of a body that is too large is not read: the connection is of no more use.
+    await respond(send, error.status, error.as_body(), close=close or isinstance(error, TooLarge), headers=headers)
+
+
+def instant_text(instant: datetime) -> str:
+    """RFC 3339, UTC, ``Z``, always with microseconds. ``instant`` is UTC."""
+    return instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _dumped(body: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        # orjson has neither integers over 64 bits nor lone surrogates, and a runner may have sent us either.
+        return json.dumps(body).encode()
+
+
+class NoSuchPath(CroniqError):
+    status, code = 404, "not_found"
+
+
+class WrongMethod(CroniqError):
+    status, code = 405, "method_not_allowed"
