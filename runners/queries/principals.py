@@ -19,7 +19,7 @@ def raw_key_of(authorization: str) -> str | None:
 
 
 def principal_of(raw_key: str, now: datetime) -> Principal | None:
-    """Return the client that ``raw_key`` belongs to; None if it is unknown, expired or revoked, or its client inactive."""
+    """Return whose ``raw_key`` is; None if it is unknown, expired or revoked, or its client inactive."""
     key = (
         ApiKey.objects.select_related("client")
         .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now))

@@ -1,0 +1,402 @@
+"""The shapes of answers and bodies, for the OpenAPI document. What is answered is built in `scheduler.api.wire`; a test
+holds the two together. What a body may say is decided by the services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, inline_serializer
+from rest_framework import serializers
+
+from scheduler.models import Job, Trigger
+from scheduler.queries.runs import STATES
+
+
+class Refusal(serializers.Serializer):
+    """Why not: a code for machines, a sentence for people; with 400 the fields that are wrong."""
+
+    error = serializers.CharField()
+    message = serializers.CharField()
+    fields_ = serializers.DictField(child=serializers.ListField(child=serializers.CharField()), required=False)
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        # ``fields`` is a name that serializers use themselves.
+        declared = super().get_fields()
+        declared["fields"] = declared.pop("fields_")
+        return declared
+
+
+def text(**options: Any) -> serializers.CharField:
+    return serializers.CharField(**options)
+
+
+def optional_text(**options: Any) -> serializers.CharField:
+    return serializers.CharField(allow_null=True, **options)
+
+
+def number(**options: Any) -> serializers.IntegerField:
+    return serializers.IntegerField(**options)
+
+
+def at(**options: Any) -> serializers.DateTimeField:
+    return serializers.DateTimeField(**options)
+
+
+def period(**options: Any) -> serializers.CharField:
+    """A duration: `<number><s|m|h|d>`."""
+    return serializers.CharField(help_text="A number and one of s, m, h, d, such as 90s or 1.5h.", **options)
+
+
+def texts(**options: Any) -> serializers.ListField:
+    return serializers.ListField(child=serializers.CharField(), **options)
+
+
+def anything(**options: Any) -> serializers.JSONField:
+    return serializers.JSONField(**options)
+
+
+class RetryRule(serializers.Serializer):
+    strategy = serializers.ChoiceField(Job.Strategy.values, required=False)
+    base = period(required=False)
+    step = period(required=False)
+    cap = period(required=False)
+    jitter = serializers.FloatField(min_value=0, max_value=1, required=False)
+
+
+class JobAnswer(serializers.Serializer):
+    job_key = text()
+    tenant = text()
+    description = text()
+    metadata = anything()
+    action = anything(allow_null=True)
+    tags = texts()
+    managed_by = text()
+    timeout = period()
+    lease = period()
+    max_retries = number()
+    max_losses = number()
+    retry = RetryRule()
+    require = texts()
+    prefer = texts()
+    pin = optional_text()
+    priority = number()
+    max_concurrent = number(allow_null=True)
+    concurrency_group = optional_text()
+    overlap = serializers.ChoiceField(Job.Overlap.values)
+    coalesce = serializers.BooleanField()
+    max_queue_depth = number()
+    queue_ttl = period(allow_null=True)
+    catch_up = serializers.ChoiceField(Job.CatchUp.values)
+    misfire_grace = period(allow_null=True)
+    max_catch_up = number()
+    dead_letter_enabled = serializers.BooleanField()
+    dead_letter_retention = period()
+    dead_letter_operator_hint = text()
+    dead_letter_replay_max_age = period(allow_null=True)
+    is_active = serializers.BooleanField()
+    created_at = at()
+    updated_at = at()
+
+
+class JobBody(serializers.Serializer):
+    """A job to create or update. What is missing stays (or has its default); null is the default again."""
+
+    job_key = text(help_text="Two or three parts joined by a colon.", required=False)
+    tenant = optional_text(required=False)
+    description = optional_text(required=False)
+    metadata = anything(required=False)
+    action = anything(required=False, help_text="What a reference runner executes; needs the scope jobs:exec.")
+    tags = texts(required=False)
+    timeout = period(required=False)
+    lease = period(required=False)
+    max_retries = number(required=False)
+    max_losses = number(required=False)
+    retry = RetryRule(required=False)
+    require = texts(required=False)
+    prefer = texts(required=False)
+    pin = optional_text(required=False)
+    priority = number(required=False)
+    max_queue_depth = number(required=False)
+    dead_letter_enabled = serializers.BooleanField(required=False)
+    dead_letter_retention = period(required=False)
+    dead_letter_operator_hint = optional_text(required=False)
+    is_active = serializers.BooleanField(required=False)
+
+
+class JobStateAnswer(serializers.Serializer):
+    job_key = text()
+    status = serializers.ChoiceField(["active", "paused", "inactive"])
+    next_fire_at = at(allow_null=True)
+    last_fired_at = at(allow_null=True)
+    fire_count = number()
+    overdue = serializers.BooleanField()
+    config_error = optional_text()
+
+
+class Window(serializers.Serializer):
+    start = text()
+    end = text()
+
+
+class ScheduleAnswer(serializers.Serializer):
+    trigger_id = serializers.UUIDField()
+    job_key = text()
+    cron_expression = optional_text()
+    every = period(allow_null=True)
+    run_at = at(allow_null=True)
+    timezone = optional_text()
+    calendar = optional_text()
+    on_blocked = serializers.ChoiceField(Trigger.OnBlocked.values)
+    window = Window(allow_null=True)
+    not_before = at(allow_null=True)
+    not_after = at(allow_null=True)
+    enabled = serializers.BooleanField()
+    managed_by = text()
+    config_error = optional_text()
+    created_at = at()
+    updated_at = at()
+
+
+class ScheduleBody(serializers.Serializer):
+    """A schedule of a job: one of cron_expression, every and run_at."""
+
+    job_key = text(required=False)
+    cron_expression = text(required=False)
+    every = period(required=False)
+    run_at = at(required=False)
+    timezone = optional_text(required=False)
+    calendar = optional_text(required=False)
+    on_blocked = serializers.ChoiceField(Trigger.OnBlocked.values, required=False)
+    not_before = at(required=False, allow_null=True)
+    not_after = at(required=False, allow_null=True)
+    enabled = serializers.BooleanField(required=False)
+
+
+class CalendarRuleAnswer(serializers.Serializer):
+    effect = serializers.ChoiceField(["include", "exclude"])
+    name = text(required=False)
+    weekdays = serializers.ListField(child=number(), required=False)
+    month_days = serializers.ListField(child=number(), required=False)
+    yearly_dates = texts(required=False)
+    dates = texts(required=False)
+    range_start = serializers.DateField(allow_null=True, required=False)
+    range_end = serializers.DateField(allow_null=True, required=False)
+    window_start = optional_text(required=False)
+    window_end = optional_text(required=False)
+    holiday_country = text(required=False)
+    holiday_subdivision = text(required=False)
+    holiday_categories = texts(required=False)
+    holiday_observed = serializers.BooleanField(required=False)
+
+
+class CalendarAnswer(serializers.Serializer):
+    id = number()
+    name = text()
+    tenant = text()
+    timezone = text()
+    description = text()
+    rules = CalendarRuleAnswer(many=True)
+    created_at = at()
+    updated_at = at()
+
+
+class CalendarBody(serializers.Serializer):
+    name = text(required=False)
+    timezone = text(required=False)
+    description = text(required=False)
+    rules = CalendarRuleAnswer(many=True, required=False)
+
+
+class ExecutionAnswer(serializers.Serializer):
+    id = serializers.UUIDField()
+    job_key = text()
+    state = serializers.ChoiceField(STATES)
+    attempt = number(help_text="1-based; 0 was never claimed.")
+    scheduled_for = at()
+    fire_at = at(allow_null=True, help_text="When this attempt fell due; null for a finished run that was retried.")
+    runner_id = optional_text()
+    claimed_at = at(allow_null=True)
+    completed_at = at(allow_null=True)
+    duration_ms = number(allow_null=True)
+    error = optional_text(help_text="Cut at 4,000 characters in lists.")
+    created_at = at()
+
+
+class AttemptAnswer(serializers.Serializer):
+    attempt = number()
+    outcome = serializers.ChoiceField(["running", "completed", "failed", "timed_out", "lost", "cancelled"])
+    cause = optional_text()
+    runner_id = optional_text()
+    claimed_at = at(allow_null=True)
+    ended_at = at(allow_null=True)
+    duration_ms = number(allow_null=True)
+    error = optional_text()
+
+
+class ExecutionDetailAnswer(ExecutionAnswer):
+    kind = serializers.ChoiceField(["scheduled", "triggered", "replay"])
+    reason = optional_text()
+    occurrence_at = at()
+    metadata = anything()
+    attempts = AttemptAnswer(many=True)
+
+
+class LogAnswer(serializers.Serializer):
+    id = number()
+    execution_id = serializers.UUIDField()
+    timestamp = at()
+    level = text()
+    message = text()
+    # Named ``fields`` on the wire.
+    fields_ = anything()
+    attempt = number()
+
+    get_fields = Refusal.get_fields
+
+
+class CancelAnswer(serializers.Serializer):
+    execution_id = serializers.UUIDField()
+    cancelled = serializers.BooleanField()
+    delivered_via_runner = serializers.BooleanField()
+
+
+class RunnerAnswer(serializers.Serializer):
+    runner_id = text()
+    status = serializers.ChoiceField(["online", "stale", "dead"])
+    capabilities = texts()
+    tags = texts()
+    max_inflight = number()
+    inflight = number()
+    last_poll_at = at()
+    takeovers = number()
+    flapping = serializers.BooleanField()
+
+
+class LetterAnswer(serializers.Serializer):
+    id = serializers.UUIDField()
+    execution_id = serializers.UUIDField()
+    job_key = text()
+    error = optional_text()
+    attempt = number()
+    dead_reason = text()
+    scheduled_for = at()
+    fire_at = at()
+    metadata = anything()
+    created_at = at()
+    expires_at = at(allow_null=True)
+
+
+class RegisterBody(serializers.Serializer):
+    job_key = text()
+    schedule = text(help_text="An interval such as 5m or 300 (seconds), or a cron expression.")
+    timezone = text(required=False)
+    timeout = period(required=False)
+    runner_id = text(required=False)
+    capabilities = texts(required=False)
+    description = text(required=False)
+    max_retries = number(required=False)
+    calendar = text(required=False)
+
+
+class RegisterAnswer(serializers.Serializer):
+    job_key = text()
+    trigger_id = serializers.UUIDField(allow_null=True)
+    status = serializers.ChoiceField(["registered", "skipped_dsl_precedence"])
+
+
+class TriggerBody(serializers.Serializer):
+    job_key = text()
+    metadata = anything(required=False)
+    require = texts(required=False)
+    prefer = texts(required=False)
+    timeout = period(required=False)
+    idempotency_key = text(required=False, max_length=200)
+
+
+class TriggerAnswer(serializers.Serializer):
+    execution_id = serializers.UUIDField()
+    queued = number()
+    deduplicated = serializers.BooleanField()
+    coalesced = serializers.BooleanField()
+
+
+class HealthAnswer(serializers.Serializer):
+    status = text()
+    runners_online = number()
+    runners_stale = number()
+    runners_dead = number()
+    queued = number()
+    scheduler_last_tick_at = at(allow_null=True)
+
+
+class VersionAnswer(serializers.Serializer):
+    version = text()
+    git_sha = optional_text()
+    build_time = optional_text()
+    env = text()
+
+
+REFUSALS: dict[int, str] = {
+    400: "A field or a parameter is wrong.",
+    401: "No key, or one that is unknown, expired or revoked.",
+    403: "The key has not the scope.",
+    404: "There is none, or it is another tenant's.",
+    409: "Its state does not allow that.",
+    413: "The body is too large.",
+    429: "The job's queue is full.",
+    503: "The database is away; try again.",
+}
+
+
+def query(
+    name: str, kind: Any = OpenApiTypes.STR, *, enum: list[str] | None = None, says: str = ""
+) -> OpenApiParameter:
+    return OpenApiParameter(name, kind, OpenApiParameter.QUERY, enum=enum, description=says)
+
+
+PAGING = [
+    query("limit", OpenApiTypes.INT, says="1 to 500, 100 by default."),
+    query("page_size", OpenApiTypes.INT, says="1 to 500: answer pages instead of an array."),
+    query("cursor", says="From the next link of a page."),
+]
+
+
+def documented(
+    operation_id: str,
+    says: str,
+    answers: dict[int, Any],
+    *,
+    body: Any = None,
+    parameters: list[OpenApiParameter] | None = None,
+    refuses: tuple[int, ...] = (),
+    public: bool = False,
+) -> Callable:
+    """Describe a method of a view: what it answers by status, and which refusals are its own."""
+    codes = sorted({*refuses, *(() if public else (401, 403)), 503})
+    refusals = {code: OpenApiResponse(Refusal, description=REFUSALS[code]) for code in codes}
+    return extend_schema(
+        operation_id=operation_id,
+        description=says,
+        request=body,
+        parameters=parameters or [],
+        responses={**answers, **refusals},
+        auth=[] if public else None,
+    )
+
+
+def listed(answer: type[serializers.Serializer]) -> Any:
+    """An array, or with paging a page of it."""
+    from drf_spectacular.utils import PolymorphicProxySerializer
+
+    page = inline_serializer(
+        name=answer.__name__.replace("Answer", "Page"),
+        fields={"results": answer(many=True), "next": serializers.URLField(allow_null=True)},
+    )
+    return PolymorphicProxySerializer(
+        component_name=answer.__name__.replace("Answer", "List"),
+        serializers=[answer(many=True), page],
+        resource_type_field_name=None,
+        many=False,
+    )

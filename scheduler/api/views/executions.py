@@ -1,0 +1,121 @@
+"""/v1/executions: runs, their attempts and what they said."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from croniq_site.kernel.errors import Conflict, NotFound
+from runners.api.parameters import choice_of, flag_of, instant_of, instant_part, number_of, text_of, uuid_in_path
+from runners.api.views import ApiView
+from scheduler.api import schema, wire
+from scheduler.api.paging import list_answer
+from scheduler.api.views.jobs import actor_of
+from scheduler.queries.logs import MOST_LINES, log_lines
+from scheduler.queries.runs import STATES, RunFilter, run_detail, run_list, tenant_of_run
+from scheduler.services.cancel import cancel_runs
+
+
+class Executions(ApiView):
+    required_scope = {"GET": "executions:read"}
+
+    @schema.documented(
+        "listExecutions",
+        "Runs, newest first. Those that are not due yet only with planned=1.",
+        {200: schema.listed(schema.ExecutionAnswer)},
+        parameters=[
+            schema.query("job_key"),
+            schema.query("state", enum=list(STATES)),
+            schema.query("runner_id"),
+            schema.query("since", schema.OpenApiTypes.DATETIME, says="Scheduled for this instant or later."),
+            schema.query("until", schema.OpenApiTypes.DATETIME, says="Scheduled for before this instant."),
+            schema.query("planned", enum=["0", "1"]),
+            *schema.PAGING,
+        ],
+        refuses=(400,),
+    )
+    def get(self, request: Request) -> Response:
+        filters = RunFilter(
+            tenant=self.principal.tenant,
+            job_key=text_of(request, "job_key"),
+            state=choice_of(request, "state", STATES),
+            runner_id=text_of(request, "runner_id"),
+            since=instant_of(request, "since"),
+            until=instant_of(request, "until"),
+            planned=flag_of(request, "planned"),
+        )
+        return list_answer(
+            request,
+            lambda limit, before: run_list(self.now, filters, limit, before),
+            body=wire.execution_body,
+            key=lambda run: (run.scheduled_for, run.id),
+            key_parts=(instant_part, UUID),
+        )
+
+
+def run_in_path(view: ApiView, text: str) -> UUID:
+    """Return the id of a run that the caller may see; 400 for what is no uuid, 404 for another tenant's."""
+    run_id = uuid_in_path(text)
+    tenant = tenant_of_run(run_id)
+    if tenant is None or not view.principal.sees(tenant):
+        raise NotFound(f"There is no execution {run_id}.")
+    return run_id
+
+
+class OneExecution(ApiView):
+    required_scope = {"GET": "executions:read"}
+
+    @schema.documented(
+        "getExecution", "One run with all its attempts.", {200: schema.ExecutionDetailAnswer}, refuses=(400, 404)
+    )
+    def get(self, request: Request, execution_id: str) -> Response:
+        run_id = uuid_in_path(execution_id)
+        detail = run_detail(run_id, self.now, self.principal.tenant)
+        if detail is None:
+            raise NotFound(f"There is no execution {run_id}.")
+        return Response(wire.execution_detail_body(detail))
+
+
+class ExecutionLogs(ApiView):
+    required_scope = {"GET": "executions:read"}
+
+    @schema.documented(
+        "getExecutionLogs",
+        "What a run's handler said, in order: at most 10,000 lines; the rest with after.",
+        {200: schema.LogAnswer(many=True)},
+        parameters=[
+            schema.query("after", schema.OpenApiTypes.INT, says="Only lines with an id above this one."),
+            schema.query("limit", schema.OpenApiTypes.INT, says="1 to 10000, 10000 by default."),
+        ],
+        refuses=(400, 404),
+    )
+    def get(self, request: Request, execution_id: str) -> Response:
+        after = number_of(request, "after", default=0, least=0, most=2**63 - 1)
+        limit = number_of(request, "limit", default=MOST_LINES, most=MOST_LINES)
+        lines = log_lines(run_in_path(self, execution_id), after=after, limit=limit)
+        return Response([wire.log_body(line) for line in lines])
+
+
+class CancelExecution(ApiView):
+    required_scope = {"POST": "executions:cancel"}
+
+    @schema.documented(
+        "cancelExecution",
+        "Cancel a run: a waiting one at once, a claimed one through its runner. Again is 200, a finished one 409.",
+        {200: schema.CancelAnswer},
+        refuses=(400, 404, 409),
+    )
+    def post(self, request: Request, execution_id: str) -> Response:
+        run_id = run_in_path(self, execution_id)
+        results = cancel_runs([run_id], self.now, actor_of(self))
+        if not results:
+            raise Conflict(f"The execution {run_id} is finished.")
+        return Response(
+            {
+                "execution_id": str(results[0].run_id),
+                "cancelled": results[0].cancelled,
+                "delivered_via_runner": results[0].delivered_via_runner,
+            }
+        )

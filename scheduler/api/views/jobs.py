@@ -1,0 +1,145 @@
+"""/v1/jobs: what to do."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from croniq_site.kernel.errors import InvalidInput, NotFound
+from runners.api.parameters import name_in_path, text_of
+from runners.api.views import ApiView
+from runners.services.audit import Actor
+from scheduler.api import schema, wire
+from scheduler.api.paging import list_answer
+from scheduler.models import Job
+from scheduler.queries.jobs import job_list, job_of_key, job_states
+from scheduler.services import jobs as job_services
+
+_TAG = schema.query("tag", says="Only jobs with this tag.")
+
+
+def actor_of(view: ApiView) -> Actor:
+    return Actor("api_client", view.principal.name)
+
+
+def job_in_path(view: ApiView, job_key: str) -> Job:
+    """Return the job of a path; another tenant's is as good as none."""
+    job = job_of_key(name_in_path(job_key, "job"), view.principal.tenant)
+    if job is None:
+        raise NotFound(f"There is no job {job_key!r}.")
+    return job
+
+
+class Jobs(ApiView):
+    required_scope = {"GET": "jobs:read", "POST": "jobs:write"}
+
+    @schema.documented(
+        "listJobs",
+        "The jobs, by key.",
+        {200: schema.listed(schema.JobAnswer)},
+        parameters=[_TAG, *schema.PAGING],
+        refuses=(400,),
+    )
+    def get(self, request: Request) -> Response:
+        tag = text_of(request, "tag")
+        return list_answer(
+            request,
+            lambda limit, after: job_list(
+                tenant=self.principal.tenant, tag=tag, limit=limit, after=after[0] if after else ""
+            ),
+            body=wire.job_body,
+            key=lambda job: (job.job_key,),
+            key_parts=(str,),
+        )
+
+    @schema.documented(
+        "saveJob",
+        "Create a job, or update the one with this key: 201 or 200.",
+        {200: schema.JobAnswer, 201: schema.JobAnswer},
+        body=schema.JobBody,
+        refuses=(400, 404, 413),
+    )
+    def post(self, request: Request) -> Response:
+        job, created = job_services.save_job(
+            self.body, self.now, actor_of(self), principal=self.principal, partial=False
+        )
+        return Response(wire.job_body(job), status=201 if created else 200)
+
+
+class OneJob(ApiView):
+    required_scope = {"GET": "jobs:read", "PUT": "jobs:write", "DELETE": "jobs:write"}
+
+    @schema.documented("getJob", "One job.", {200: schema.JobAnswer}, refuses=(404,))
+    def get(self, request: Request, job_key: str) -> Response:
+        return Response(wire.job_body(job_in_path(self, job_key)))
+
+    @schema.documented(
+        "updateJob",
+        "Change a job: what is missing stays, null is the default again.",
+        {200: schema.JobAnswer},
+        body=schema.JobBody,
+        refuses=(400, 404, 413),
+    )
+    def put(self, request: Request, job_key: str) -> Response:
+        job = job_in_path(self, job_key)
+        fields = without_unchanged(self.body, wire.job_body(job), ("created_at", "updated_at", "managed_by"))
+        if fields.setdefault("job_key", job_key) != job_key:
+            raise InvalidInput.of("job_key", "A job keeps its key. Create another job and delete this one.")
+        job, _ = job_services.save_job(fields, self.now, actor_of(self), principal=self.principal, partial=True)
+        return Response(wire.job_body(job))
+
+    @schema.documented(
+        "deleteJob", "Delete a job: its history stays, what it has planned goes.", {204: None}, refuses=(404,)
+    )
+    def delete(self, request: Request, job_key: str) -> Response:
+        job_services.delete_job(job_in_path(self, job_key).job_key, self.now, actor_of(self))
+        return Response(status=204)
+
+
+def without_unchanged(body: dict, current: dict, names: tuple[str, ...]) -> dict:
+    """Leave out what nobody can set, where it says what is so anyway: what was read may be written back."""
+    return {name: value for name, value in body.items() if not (name in names and value == current[name])}
+
+
+class Activate(ApiView):
+    required_scope = {"POST": "jobs:write"}
+
+    @schema.documented("activateJob", "Let a job's triggers fire again.", {200: schema.JobAnswer}, refuses=(404,))
+    def post(self, request: Request, job_key: str) -> Response:
+        job_services.activate(job_in_path(self, job_key).job_key, self.now, actor_of(self))
+        return Response(wire.job_body(job_in_path(self, job_key)))
+
+
+class Deactivate(ApiView):
+    required_scope = {"POST": "jobs:write"}
+
+    @schema.documented("deactivateJob", "Let none of a job's triggers fire.", {200: schema.JobAnswer}, refuses=(404,))
+    def post(self, request: Request, job_key: str) -> Response:
+        job_services.deactivate(job_in_path(self, job_key).job_key, self.now, actor_of(self))
+        return Response(wire.job_body(job_in_path(self, job_key)))
+
+
+class JobStates(ApiView):
+    required_scope = {"GET": "jobs:read"}
+
+    @schema.documented(
+        "listJobStates",
+        "How each job stands: its next fire, its last, whether it is overdue.",
+        {200: schema.listed(schema.JobStateAnswer)},
+        parameters=[_TAG, *schema.PAGING],
+        refuses=(400,),
+    )
+    def get(self, request: Request) -> Response:
+        tag = text_of(request, "tag")
+
+        def states(limit: int, after: tuple | None) -> list:
+            jobs = job_list(tenant=self.principal.tenant, tag=tag, limit=limit, after=after[0] if after else "")
+            return job_states(jobs, self.now)
+
+        return list_answer(
+            request,
+            states,
+            body=wire.job_state_body,
+            key=lambda state: (state.job_key,),
+            key_parts=(str,),
+        )

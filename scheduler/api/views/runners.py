@@ -1,0 +1,56 @@
+"""/v1/runners: who does the work."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from croniq_site.kernel.errors import NotFound
+from runners.api.parameters import choice_of, name_in_path
+from runners.api.views import ApiView
+from scheduler.api import schema, wire
+from scheduler.api.paging import list_answer
+from scheduler.api.views.jobs import actor_of
+from scheduler.queries.runners import STATUSES, runner_list
+from scheduler.services.identities import release_identity
+
+
+class Runners(ApiView):
+    required_scope = {"GET": "runners:read"}
+
+    @schema.documented(
+        "listRunners",
+        "The runners, by id. A tenant sees those of its own API clients.",
+        {200: schema.listed(schema.RunnerAnswer)},
+        parameters=[schema.query("status", enum=list(STATUSES)), *schema.PAGING],
+        refuses=(400,),
+    )
+    def get(self, request: Request) -> Response:
+        status = choice_of(request, "status", STATUSES)
+        return list_answer(
+            request,
+            lambda limit, after: runner_list(
+                self.now, tenant=self.principal.tenant, status=status, limit=limit, after=after[0] if after else ""
+            ),
+            body=wire.runner_body,
+            key=lambda runner: (runner.runner_id,),
+            key_parts=(str,),
+        )
+
+
+class OneRunner(ApiView):
+    required_scope = {"DELETE": "runners:write"}
+
+    @schema.documented(
+        "releaseRunner",
+        "Release a runner's identity: its claims go back, and whoever uses the id next owns it.",
+        {204: None},
+        refuses=(404,),
+    )
+    def delete(self, request: Request, runner_id: str) -> Response:
+        released = release_identity(
+            name_in_path(runner_id, "runner"), self.now, actor_of(self), tenant=self.principal.tenant
+        )
+        if released is None:
+            raise NotFound(f"There is no runner {runner_id!r}.")
+        return Response(status=204)

@@ -1,0 +1,1 @@
+"""Read-only questions, shared by the API and the pages."""

@@ -1,0 +1,128 @@
+"""Jobs, their triggers, and how they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
+
+from scheduler.models import Job, QueueEntry, Run, Trigger
+from scheduler.sql.arrays import ArrayHolds
+
+OVERDUE_AFTER = timedelta(seconds=60)
+"""A due run that nobody has taken for so long makes its job overdue."""
+
+
+@dataclass(frozen=True)
+class JobState:
+    """How a job stands. ``status`` is active, paused or inactive; ``fire_count`` counts the runs that fell due."""
+
+    job_key: str
+    status: str
+    next_fire_at: datetime | None
+    last_fired_at: datetime | None
+    fire_count: int
+    overdue: bool
+    config_error: str
+
+
+def live_jobs(tenant: str | None = None) -> QuerySet[Job]:
+    jobs = Job.objects.filter(deleted_at__isnull=True).select_related("concurrency_group")
+    return jobs if tenant is None else jobs.filter(tenant=tenant)
+
+
+def job_list(*, tenant: str | None = None, tag: str | None = None, limit: int, after: str = "") -> list[Job]:
+    """Return at most ``limit`` jobs in the order of their keys, those after the key ``after``."""
+    jobs = live_jobs(tenant).filter(job_key__gt=after).order_by("job_key")
+    if tag is not None:
+        jobs = jobs.filter(ArrayHolds("tags", tag))
+    return list(jobs[:limit])
+
+
+def job_of_key(job_key: str, tenant: str | None = None) -> Job | None:
+    return live_jobs(tenant).filter(job_key=job_key).first()
+
+
+def schedule_list(
+    *, tenant: str | None = None, job_key: str | None = None, limit: int, after: tuple[str, UUID] | None = None
+) -> list[Trigger]:
+    """Return at most ``limit`` triggers by job key and id, with job and calendar."""
+    triggers = _triggers(tenant)
+    if job_key is not None:
+        triggers = triggers.filter(job__job_key=job_key)
+    if after is not None:
+        key, trigger_id = after
+        triggers = triggers.filter(job__job_key__gte=key).exclude(job__job_key=key, id__lte=trigger_id)
+    return list(triggers.order_by("job__job_key", "id")[:limit])
+
+
+def schedule_detail(trigger_id: UUID, tenant: str | None = None) -> Trigger | None:
+    return _triggers(tenant).filter(id=trigger_id).first()
+
+
+def _triggers(tenant: str | None) -> QuerySet[Trigger]:
+    triggers = Trigger.objects.select_related("job", "calendar").filter(job__deleted_at__isnull=True)
+    return triggers if tenant is None else triggers.filter(job__tenant=tenant)
+
+
+def job_states(jobs: Iterable[Job], now: datetime) -> list[JobState]:
+    """Return the state of each of ``jobs``, in their order. The number of queries does not depend on theirs."""
+    jobs = list(jobs)
+    ids = [job.pk for job in jobs]
+    waiting = QueueEntry.objects.filter(
+        job_id=OuterRef("pk"),
+        state__in=[QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD],
+    )
+    last_fired = Run.objects.filter(job_id=OuterRef("pk"), scheduled_for__lte=now).order_by("-scheduled_for", "-id")
+    annotated = {
+        job.pk: job
+        for job in Job.objects.filter(pk__in=ids).annotate(
+            last_fired_at=Subquery(last_fired.values("scheduled_for")[:1]),
+            has_late=Exists(waiting.filter(available_at__lt=now - OVERDUE_AFTER, state=QueueEntry.State.READY)),
+        )
+    }
+    counts = dict(
+        Run.objects.filter(job_id__in=ids, scheduled_for__lte=now)
+        .values_list("job_id")
+        .annotate(Count("pk"))
+        .order_by()
+    )
+    errors = dict(Trigger.objects.filter(job_id__in=ids).exclude(config_error="").values_list("job_id", "config_error"))
+    next_fires = next_fire_instants(ids, now)
+    return [
+        JobState(
+            job_key=job.job_key,
+            status=status_of(job),
+            next_fire_at=next_fires.get(job.pk) if job.is_active else None,
+            last_fired_at=annotated[job.pk].last_fired_at,
+            fire_count=counts.get(job.pk, 0),
+            overdue=bool(annotated[job.pk].has_late) and status_of(job) == "active",
+            config_error=errors.get(job.pk, ""),
+        )
+        for job in jobs
+        if job.pk in annotated
+    ]
+
+
+def status_of(job: Job) -> str:
+    if not job.is_active:
+        return "inactive"
+    return "paused" if job.paused_at is not None else "active"
+
+
+def next_fire_instants(job_ids: Iterable[int], now: datetime) -> dict[int, datetime]:
+    """Return the next planned fire of each job that has one within the horizon."""
+    return dict(
+        QueueEntry.objects.filter(
+            job_id__in=list(job_ids),
+            state__in=[QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD],
+            attempt=0,
+            run__scheduled_for__gt=now,
+        )
+        .values_list("job_id")
+        .annotate(Min("run__scheduled_for"))
+        .order_by()
+    )

@@ -1,0 +1,105 @@
+"""Runners: who polls, what they hold, how often their identity changed hands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from runners.models import Runner, RunnerInstance
+from scheduler.models import QueueEntry
+
+ONLINE_SECONDS = 60
+"""A poll is held for up to 30 s: a runner that polled within two of them is there."""
+STALE_SECONDS = 300
+"""Later than this since the last poll a runner is taken for dead."""
+FLAPPING_TAKEOVERS = 3
+FLAPPING_WINDOW = timedelta(minutes=10)
+
+STATUSES = ("online", "stale", "dead")
+
+
+@dataclass(frozen=True)
+class RunnerRow:
+    id: int
+    runner_id: str
+    client: str
+    tenant: str | None
+    status: str
+    capabilities: list[str]
+    tags: list[str]
+    max_inflight: int
+    inflight: int
+    last_poll_at: datetime
+    takeovers: int
+    flapping: bool
+
+
+def status_of(last_poll_at: datetime, now: datetime) -> str:
+    """Return online, stale or dead, from the last poll alone."""
+    silent_seconds = (now - last_poll_at).total_seconds()
+    if silent_seconds <= ONLINE_SECONDS:
+        return "online"
+    return "stale" if silent_seconds <= STALE_SECONDS else "dead"
+
+
+def runner_list(
+    now: datetime, *, tenant: str | None = None, status: str | None = None, limit: int, after: str = ""
+) -> list[RunnerRow]:
+    """Return at most ``limit`` runners in the order of their ids, those after ``after``.
+
+    A tenant sees the runners of its own clients, not the pool that serves all.
+    """
+    runners = _of_tenant(Runner.objects.select_related("client"), tenant).filter(runner_id__gt=after)
+    online_after = now - timedelta(seconds=ONLINE_SECONDS)
+    stale_after = now - timedelta(seconds=STALE_SECONDS)
+    if status == "online":
+        runners = runners.filter(last_poll_at__gte=online_after)
+    elif status == "stale":
+        runners = runners.filter(last_poll_at__lt=online_after, last_poll_at__gte=stale_after)
+    elif status == "dead":
+        runners = runners.filter(last_poll_at__lt=stale_after)
+    held = QueueEntry.objects.filter(
+        holder__runner=OuterRef("pk"), state__in=[QueueEntry.State.CLAIMED, QueueEntry.State.STOPPING]
+    )
+    deposed = RunnerInstance.objects.filter(runner=OuterRef("pk"), deposed_at__gt=now - FLAPPING_WINDOW)
+    runners = runners.annotate(
+        inflight=_count(held, "holder__runner"), recent_takeovers=_count(deposed, "runner")
+    ).order_by("runner_id")
+    return [_row(runner, now) for runner in runners[:limit]]
+
+
+def runner_counts(now: datetime) -> dict[str, int]:
+    """Return how many runners there are of each status."""
+    online_after = now - timedelta(seconds=ONLINE_SECONDS)
+    stale_after = now - timedelta(seconds=STALE_SECONDS)
+    alive = Runner.objects.filter(last_poll_at__gte=online_after).count()
+    known = Runner.objects.filter(last_poll_at__gte=stale_after).count()
+    return {"online": alive, "stale": known - alive, "dead": Runner.objects.count() - known}
+
+
+def _of_tenant(runners: QuerySet[Runner], tenant: str | None) -> QuerySet[Runner]:
+    return runners if tenant is None else runners.filter(client__tenant=tenant)
+
+
+def _count(rows: QuerySet, by: str) -> Coalesce:
+    return Coalesce(Subquery(rows.order_by().values(by).annotate(n=Count("pk")).values("n")), 0)
+
+
+def _row(runner: Runner, now: datetime) -> RunnerRow:
+    return RunnerRow(
+        id=runner.pk,
+        runner_id=runner.runner_id,
+        client=runner.client.name,
+        tenant=runner.client.tenant,
+        status=status_of(runner.last_poll_at, now),
+        capabilities=runner.capabilities,
+        tags=runner.tags,
+        max_inflight=runner.max_inflight,
+        inflight=runner.inflight,
+        last_poll_at=runner.last_poll_at,
+        takeovers=runner.takeovers,
+        flapping=runner.recent_takeovers >= FLAPPING_TAKEOVERS,
+    )
