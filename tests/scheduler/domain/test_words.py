@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler.domain.schedules import CronSchedule, IntervalSchedule, OnceSchedule
+from scheduler.domain.words import describe
+
+NOON = datetime(2026, 6, 5, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("* * * * *", "every minute"),
+        ("*/5 * * * *", "every 5 minutes"),
+        ("*/10 * * * * *", "every 10 seconds"),
+        ("5 * * * *", "at minute 5 of every hour"),
+        ("0 */4 * * *", "every 4 hours at minute 0"),
+        ("0 2 * * 1-5", "at 02:00 on Monday to Friday"),
+        ("0 9,15 * * MON,7", "at 09:00 and 15:00 on Monday and Sunday"),
+        ("0 0 1,15 * *", "at 00:00 on the 1st and 15th of the month"),
+        ("0 0 L * ?", "at 00:00 on the last day of the month"),
+        ("30 4 2 JAN,7 *", "at 04:30 on the 2nd of January and July"),
+        ("0 0 * 6 *", "at 00:00 in June"),
+        ("@weekly", "at 00:00 on Sunday"),
+        # No simple words: the text itself, never a wrong sentence.
+        ("*/40 * * * *", "cron '*/40 * * * *'"),
+        ("0 0 13 * 5", "cron '0 0 13 * 5'"),
+        ("0 */5 * * *", "cron '0 */5 * * *'"),
+        ("0 0 * * MON#2", "cron '0 0 * * MON#2'"),
+        ("0 0 12 1 1 ? 2028", "cron '0 0 12 1 1 ? 2028'"),
+    ],
+)
+def test_cron_in_words(expression, words):
+    assert describe(CronSchedule(expression, "Europe/Vienna")) == f"{words}, Europe/Vienna"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (1, "every second"),
+        (10, "every 10 seconds"),
+        (60, "every minute"),
+        (5400, "every 1 hour 30 minutes"),
+        (86_400, "every day"),
+        (1.5, "every 1.5 seconds"),
+        (90_061, "every 1 day 1 hour 1 minute 1 second"),
+    ],
+)
+def test_an_interval_in_words(seconds, words):
+    assert describe(IntervalSchedule(timedelta(seconds=seconds), NOON)) == words
+
+
+def test_once_in_words():
+    assert describe(OnceSchedule(NOON)) == "once at 2026-06-05 12:00:00+0000"
