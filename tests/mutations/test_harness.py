@@ -229,9 +229,16 @@ def test_leaves_a_process():
     root = sample_project(tmp_path / "leaves", test_leaves=leaves)
     with harness_of(root) as harness:
         harness.baseline([])
-    status = Path("/proc", started.read_text(), "status")
-    # Killed it is gone, or a zombie until whoever adopted it looks.
-    assert not status.exists() or "\nState:\tZ" in status.read_text()
+    pid = started.read_text()
+    poll_until(lambda: is_dead(pid), what="the end of the process that was left")
+
+
+def is_dead(pid: str) -> bool:
+    """Say whether the process is gone, or a zombie until whoever adopted it looks."""
+    try:
+        return "\nState:\tZ" in Path("/proc", pid, "status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 RED = SuiteRun(outcomes={f"{TEST}[2]": "passed", f"{TEST}[3]": "failed"}, seconds=1, finished=1)
