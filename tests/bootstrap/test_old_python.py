@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
+import runpy
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,12 @@ def test_an_old_python_is_told_in_one_sentence(series, command):
     assert done.stdout == ""
     assert done.stderr.startswith(f"Croniq needs Python 3.11 or newer; this is {series}.")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_sentence_without_an_old_interpreter_at_hand(monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13))
+    with pytest.raises(SystemExit, match=r"^Croniq needs Python 3\.11 or newer; this is 3\.10\.13\. Install"):
+        runpy.run_path(str(ROOT / "manage.py"))
 
 
 def test_what_an_old_python_parses_has_nothing_newer_in_it():

@@ -93,7 +93,10 @@ class Clone:
     def run(self, *arguments: str, python: str = BASE, **environment: str) -> tuple[int, str, str]:
         """Return exit status, stdout, stderr."""
         process = self.start(*arguments, python=python, **environment)
-        out, err = process.communicate(timeout=120)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
         return process.returncode, out.strip(), err
 
 
@@ -147,8 +150,11 @@ def test_a_changed_lock_an_interrupted_installation_and_a_broken_venv_are_notice
         assert "Installing" in err
         assert "Making" not in err
 
-    (clone.root / ".venv" / MARKER).write_text(json.dumps({**clone.marker, "locks": {}}))
-    assert "Installing" in clone.run("quickstart")[2]
+    good = clone.lock(RUNTIME).read_text()
+    clone.lock(RUNTIME).write_text(good.replace("django==5.2.99", "django==5.2.100"))
+    assert clone.run("quickstart")[0] == 1
+    clone.lock(RUNTIME).write_text(good)
+    assert "Installing" in clone.run("quickstart")[2], "half of another lock may be installed"
 
     (clone.root / ".venv" / MARKER).write_text(json.dumps({**clone.marker, "python": "3.1"}))
     status, out, err = clone.run("quickstart")

@@ -129,7 +129,9 @@ def _run_tier(tier: str, targets: Sequence[Target], folder: Path, pytest_argumen
 def _pytest_command(tier: str, target: Target, pytest_arguments: Sequence[str]) -> list[str]:
     command = [sys.executable, "-m", "pytest", "-p", counting.__name__, "-m", TIERS[tier]]
     # A cache each, or the two runs write into one another's --last-failed.
-    return [*command, "-o", f"cache_dir=.pytest_cache/{target.name}", *pytest_arguments]
+    command += ["-o", f"cache_dir=.pytest_cache/{target.name}"]
+    # One file that cannot be imported must not hide what all the others say.
+    return [*command, "--continue-on-collection-errors", *pytest_arguments]
 
 
 def child_environment(
