@@ -56,14 +56,16 @@ def environments(databases: Sequence[str]):
     """Yield how a run gets its database; start one private PostgreSQL for all runs when it is asked for."""
     with contextlib.ExitStack() as stack:
         made: dict = {}
-        if "sqlite" in databases:
-            made["sqlite"] = lambda number: {}  # the default of the settings, in the copy's own data folder
+        shared: dict[str, str] = {}
         if "postgresql" in databases:
             from tests.support.postgres import URL_VARIABLE, private_postgres
 
             server = stack.enter_context(private_postgres())
             # The suite makes a database of its own on it (its name holds the process number).
-            made["postgresql"] = lambda number: {"DATABASE_URL": server.url, URL_VARIABLE: server.url}
+            shared = {URL_VARIABLE: server.url}
+            made["postgresql"] = lambda number: {"DATABASE_URL": server.url, **shared}
+        if "sqlite" in databases:
+            made["sqlite"] = lambda number: shared  # the settings' own default, in the copy's data folder
         yield made
 
 
