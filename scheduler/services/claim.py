@@ -1,0 +1,108 @@
+"""Hand out what is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, write_transaction
+from scheduler.domain.work import Ask, Buried, Claimed, ClaimOutcome
+from scheduler.models import QueueEntry
+from scheduler.services.release import bury
+from scheduler.sql import backend
+from scheduler.sql.rows import LanePass, Seats
+
+MOST_ROUNDS = 20
+"""Of one claim: each round buries what stood in the way of the next, so many used-up runs cannot hold up a poll."""
+
+
+def claim_due(
+    now: datetime,
+    limit: int,
+    holder_id: int,
+    lane_ids: Sequence[int],
+    listed: frozenset[UUID] = frozenset(),
+) -> ClaimOutcome:
+    """Claim for one instance; see `claim_batch`."""
+    return claim_batch(now, [Ask(holder_id, limit, listed)], lane_ids)[0]
+
+
+def claim_batch(now: datetime, asks: Sequence[Ask], lane_ids: Sequence[int]) -> list[ClaimOutcome]:
+    """Claim due runs for several polls that share ``lane_ids`` (in order of preference); one outcome an ask, in order.
+
+    A run is due when it is ready and ``available_at <= now``; within a lane the oldest goes first, then the smaller id.
+    What there is is dealt out to the asks in turn. Each claim counts the attempt and stamps holder (who must be the
+    current instance of its runner), lease and deadline. A run that an ask lists is never in its outcome. A due run
+    whose attempts are used up is buried instead and is in ``buried`` of the first ask of its round. At most 500 runs a
+    transaction; a larger ask gets 500.
+    """
+    outcomes: list[ClaimOutcome] = []
+    passes = [LanePass(lane_id, 0, WRITE_BATCH_ROWS) for lane_id in dict.fromkeys(lane_ids)]
+    for batch in _batches(asks):
+        with write_transaction():
+            outcomes += _claim(now, batch, passes)
+    return outcomes
+
+
+def _batches(asks: Sequence[Ask]) -> Iterator[list[Ask]]:
+    """Asks that together want at most 500 runs."""
+    batch: list[Ask] = []
+    for ask in asks:
+        ask = replace(ask, limit=max(0, min(ask.limit, WRITE_BATCH_ROWS)))
+        if batch and sum(one.limit for one in batch) + ask.limit > WRITE_BATCH_ROWS:
+            yield batch
+            batch = []
+        batch.append(ask)
+    if batch:
+        yield batch
+
+
+def _claim(now: datetime, asks: list[Ask], passes: Sequence[LanePass]) -> list[ClaimOutcome]:
+    claimed: list[list[Claimed]] = [[] for _ in asks]
+    buried: list[list[Buried]] = [[] for _ in asks]
+    if not passes:
+        return [ClaimOutcome() for _ in asks]
+
+    def fill(places: list[int], listed: frozenset[UUID]) -> None:
+        """One statement for the asks at ``places``, which leaves all of ``listed`` alone; again while it buries."""
+        for _ in range(MOST_ROUNDS):
+            open_places = [place for place in places if len(claimed[place]) < asks[place].limit]
+            if not open_places:
+                return
+            seats = Seats(
+                [asks[place].holder_id for place in open_places],
+                [asks[place].limit - len(claimed[place]) for place in open_places],
+            )
+            picks = backend().claim_rows(now, seats, passes, sorted(listed))
+            for pick in picks:
+                if pick.claimed is not None:
+                    claimed[open_places[pick.ask]].append(pick.claimed)
+            used_up = [pick.run_id for pick in picks if pick.claimed is None]
+            if not used_up:
+                return
+            buried[open_places[0]] += bury(used_up, now)
+
+    listed = frozenset().union(*(ask.listed for ask in asks))
+    fill(list(range(len(asks))), listed)
+    # Nearly always that was all: a listed run is one that its runner has. Where one of them waits again (its claim was
+    # lost), those asks that do not list it may have it, each by a statement that leaves alone only its own list.
+    hungry = [place for place, ask in enumerate(asks) if len(claimed[place]) < ask.limit and ask.listed != listed]
+    if hungry:
+        again = _due_among(listed, passes, now)
+        for place in hungry:
+            if again - asks[place].listed:
+                fill([place], asks[place].listed)
+    return [ClaimOutcome(tuple(c), tuple(b)) for c, b in zip(claimed, buried, strict=True)]
+
+
+def _due_among(run_ids: frozenset[UUID], passes: Sequence[LanePass], now: datetime) -> set[UUID]:
+    return set(
+        QueueEntry.objects.filter(
+            run_id__in=list(run_ids),
+            state=QueueEntry.State.READY,
+            available_at__lte=now,
+            lane_id__in=[one.lane_id for one in passes],
+        ).values_list("run_id", flat=True)
+    )

@@ -1,0 +1,210 @@
+"""End attempts: by the holder's ack, or because their deadline passed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from uuid import UUID
+
+from croniq_site.kernel.database import write_transaction
+from scheduler.domain.retries import backoff
+from scheduler.domain.work import Ack, AckAnswer, AckStatus
+from scheduler.models import Attempt, Job, QueueEntry, Run
+from scheduler.services import queue
+from scheduler.services.wake import tell, wake
+from scheduler.sql import backend
+from scheduler.sql.locks import lock_passed_deadlines
+
+ACKS_PER_TRANSACTION = 200
+RETRIES_EXHAUSTED = "retries_exhausted"
+JOB_DELETED = "job_deleted"
+TIMED_OUT = "timed_out"
+TIMED_OUT_ERROR = "The attempt ran past its timeout."
+_JITTER = Random()  # noqa: S311 - spreads retries, keeps no secret
+
+
+@dataclass(frozen=True)
+class _Failure:
+    entry: QueueEntry
+    outcome: Attempt.Outcome
+    error: str
+    duration_ms: int | None
+
+
+def finish(acks: Sequence[Ack], now: datetime, rng: Random = _JITTER) -> list[AckAnswer]:
+    """Take the holders' verdicts; one answer an ack, in order. Of two acks for one run the first counts.
+
+    An ack counts only while its attempt is claimed by its runner. Success ends the run; failure sends it back to wait
+    for its next attempt, or ends it as dead with a letter (failed, where the job has dead letters off). Each ack and
+    all that it causes is in one transaction, several acks may share it.
+    """
+    answers: dict[int, AckAnswer] = {}
+    pending = list(enumerate(acks))
+    while pending:
+        # One ack a run at a time: the second of two equal acks finds what the first one left.
+        batch: dict[UUID, tuple[int, Ack]] = {}
+        for place, ack in pending:
+            if len(batch) < ACKS_PER_TRANSACTION:
+                batch.setdefault(ack.run_id, (place, ack))
+        taken = {place for place, _ in batch.values()}
+        pending = [(place, ack) for place, ack in pending if place not in taken]
+        given = _finish_distinct([ack for _, ack in batch.values()], now, rng)
+        answers.update((place, given[run_id]) for run_id, (place, _) in batch.items())
+    return [answers[place] for place in range(len(acks))]
+
+
+def _finish_distinct(acks: Sequence[Ack], now: datetime, rng: Random) -> dict[UUID, AckAnswer]:
+    answers: dict[UUID, AckAnswer] = {}
+    successes = [ack for ack in acks if ack.status is AckStatus.SUCCESS]
+    if successes:
+        with write_transaction():
+            closed = backend().complete(successes, now)
+        answers.update((one.run_id, AckAnswer.ACCEPTED) for one in closed)
+    # In a transaction of their own: each locks its entries in the order of run ids, from the first to the last.
+    others = [ack for ack in acks if ack.run_id not in answers]
+    if others:
+        with write_transaction():
+            answers.update(_finish_others(others, now, rng))
+    return answers
+
+
+def _finish_others(acks: Sequence[Ack], now: datetime, rng: Random) -> dict[UUID, AckAnswer]:
+    answers: dict[UUID, AckAnswer] = {}
+    entries = {entry.run_id: entry for entry in queue.lock_entries(ack.run_id for ack in acks)}
+    failures, gone = [], []
+    for ack in acks:
+        entry = entries.get(ack.run_id)
+        if entry is None or entry.attempt != ack.attempt or queue.holder_name(entry) != ack.runner_id:
+            continue
+        if entry.state == QueueEntry.State.STOPPING:
+            gone.append(entry)
+            answers[ack.run_id] = AckAnswer.WOUND_DOWN
+        elif entry.state == QueueEntry.State.CLAIMED and ack.status is AckStatus.FAILURE:
+            measured = ack.duration_ms if ack.duration_ms is not None else queue.duration_ms(entry.claimed_at, now)
+            failures.append(_Failure(entry, Attempt.Outcome.FAILED, ack.error, measured))
+            answers[ack.run_id] = AckAnswer.ACCEPTED
+    queue.remove_entries(gone)
+    queue.remove_entries(_fail(failures, now, rng))
+    rest = [ack for ack in acks if ack.run_id not in answers]
+    return answers | _answers_without_a_claim(rest)
+
+
+def _fail(failures: Sequence[_Failure], now: datetime, rng: Random) -> list[QueueEntry]:
+    """Send back what has attempts left and end the runs of the others; return the entries of those."""
+    retried = [failure for failure in failures if _has_attempts_left(failure.entry)]
+    ended = [failure for failure in failures if not _has_attempts_left(failure.entry)]
+    Attempt.objects.bulk_create(
+        Attempt(
+            run_id=failure.entry.run_id,
+            attempt=failure.entry.attempt,
+            outcome=failure.outcome,
+            runner_id=queue.holder_name(failure.entry),
+            claimed_at=failure.entry.claimed_at,
+            ended_at=now,
+            duration_ms=failure.duration_ms,
+            error=failure.error,
+        )
+        for failure in retried
+    )
+    queue.send_to_rest(
+        [
+            queue.Rest(
+                entry=failure.entry,
+                available_at=now + _wait(failure.entry, rng),
+                attempt=failure.entry.attempt,
+                max_attempts=failure.entry.max_attempts,
+                losses=failure.entry.losses,
+            )
+            for failure in retried
+        ]
+    )
+    queue.end_runs(
+        [
+            queue.Ending(
+                entry=failure.entry,
+                verdict=queue.ending_state(failure.entry.job),
+                attempt=failure.entry.attempt,
+                reason=_reason(failure),
+                error=failure.error,
+                runner_id=queue.holder_name(failure.entry),
+                claimed_at=failure.entry.claimed_at,
+                duration_ms=failure.duration_ms,
+            )
+            for failure in ended
+        ],
+        now,
+    )
+    # Not due yet, but whoever waits for the next to fall due may now have to wait for less.
+    wake({failure.entry.lane_id for failure in retried})
+    return [failure.entry for failure in ended]
+
+
+def _has_attempts_left(entry: QueueEntry) -> bool:
+    # Nothing of a deleted job begins any more; what runs may end.
+    return entry.attempt < entry.max_attempts and entry.job.deleted_at is None
+
+
+def _reason(failure: _Failure) -> str:
+    if failure.outcome is Attempt.Outcome.TIMED_OUT:
+        return TIMED_OUT
+    return JOB_DELETED if failure.entry.attempt < failure.entry.max_attempts else RETRIES_EXHAUSTED
+
+
+def _wait(entry: QueueEntry, rng: Random):
+    job: Job = entry.job
+    return backoff(
+        job.retry_strategy,
+        entry.attempt,
+        job.retry_base_seconds,
+        job.retry_step_seconds,
+        job.retry_cap_seconds,
+        job.retry_jitter,
+        rng,
+    )
+
+
+def _answers_without_a_claim(acks: Sequence[Ack]) -> dict[UUID, AckAnswer]:
+    """Say what an ack is that finds no claim: said before, of a run that was ended under it, or not this runner's."""
+    run_ids = [ack.run_id for ack in acks]
+    runs = Run.objects.in_bulk(run_ids)
+    attempts = {(row.run_id, row.attempt): row for row in Attempt.objects.filter(run_id__in=run_ids)} if acks else {}
+    return {ack.run_id: _answer_of(ack, runs.get(ack.run_id), attempts.get((ack.run_id, ack.attempt))) for ack in acks}
+
+
+def _answer_of(ack: Ack, run: Run | None, earlier: Attempt | None) -> AckAnswer:
+    if run is None:
+        return AckAnswer.UNKNOWN
+    if earlier is not None and earlier.runner_id == ack.runner_id:
+        if earlier.outcome == Attempt.Outcome.TIMED_OUT:
+            return AckAnswer.WOUND_DOWN
+        if earlier.outcome == Attempt.Outcome.FAILED and ack.status is AckStatus.FAILURE:
+            return AckAnswer.REPEATED
+        return AckAnswer.STALE
+    if run.verdict is None or run.attempt != ack.attempt or run.runner_id != ack.runner_id:
+        return AckAnswer.STALE
+    if run.verdict == Run.Verdict.CANCELLED or run.reason == TIMED_OUT:
+        return AckAnswer.WOUND_DOWN
+    if run.verdict == Run.Verdict.COMPLETED:
+        return AckAnswer.REPEATED if ack.status is AckStatus.SUCCESS else AckAnswer.STALE
+    was_failure = run.reason in (RETRIES_EXHAUSTED, JOB_DELETED)
+    return AckAnswer.REPEATED if was_failure and ack.status is AckStatus.FAILURE else AckAnswer.STALE
+
+
+def time_out(now: datetime, limit: int, rng: Random = _JITTER) -> int:
+    """Fail the attempts whose deadline has come, oldest first, at most ``limit``; return how many.
+
+    What has attempts left goes back to wait at once; the last attempt's run is dead (or failed) now, and its entry is
+    ``stopping`` until the handler is gone. Either way the holder's next poll lists a run that it does not hold: it is
+    told to cancel.
+    """
+    with write_transaction():
+        entries = queue.lock_entries(lock_passed_deadlines(now, limit))
+        failures = [
+            _Failure(entry, Attempt.Outcome.TIMED_OUT, TIMED_OUT_ERROR, queue.duration_ms(entry.claimed_at, now))
+            for entry in entries
+        ]
+        queue.begin_stopping(_fail(failures, now, rng))
+        tell({entry.holder_id for entry in entries})
+    return len(entries)

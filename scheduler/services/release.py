@@ -1,0 +1,184 @@
+"""End claims without a verdict: losses, answers that nobody was there to hear, and runs whose attempts are used up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from croniq_site.kernel.database import chunks, write_transaction
+from runners.services.audit import record_events
+from scheduler.domain.work import Buried, LossCause
+from scheduler.models import Attempt, QueueEntry
+from scheduler.services import queue
+from scheduler.services.wake import tell, wake
+from scheduler.sql.locks import lock_expired_leases
+
+CLAIMS_PER_TRANSACTION = 200
+LOSSES_EXHAUSTED = "losses_exhausted"
+RETRIES_EXHAUSTED = "retries_exhausted"
+WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
+
+
+@dataclass(frozen=True)
+class ReapSummary:
+    """What a reap did: claims that were lost, of those the runs that it buried, and handlers it no longer waits for."""
+
+    lost: int = 0
+    buried: int = 0
+    wound_down: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.lost + self.wound_down
+
+
+def release(claims: Collection[tuple[UUID, int]], now: datetime, cause: LossCause) -> int:
+    """End these claims (run, attempt) for ``cause``; return how many were still claimed with that attempt.
+
+    A loss is counted, kept as an `Attempt`, audited, and raises the attempt cap by one while the job's ``max_losses``
+    allows; the run is ready again now, or buried if no attempt is left. `LossCause.DISCONNECTED` is no loss: the
+    attempt number is given back and the run is as if it had never been claimed.
+    """
+    released = 0
+    for batch in chunks(sorted(set(claims)), CLAIMS_PER_TRANSACTION):
+        with write_transaction():
+            attempts = dict(batch)
+            held = [
+                entry
+                for entry in queue.lock_entries(attempts)
+                if entry.state == QueueEntry.State.CLAIMED and entry.attempt == attempts[entry.run_id]
+            ]
+            if cause is LossCause.DISCONNECTED:
+                _give_back(held)
+            else:
+                _lose(held, now, cause)
+            released += len(held)
+    return released
+
+
+def _give_back(held: Sequence[QueueEntry]) -> None:
+    queue.send_to_rest(
+        [queue.Rest(entry, entry.available_at, entry.attempt - 1, entry.max_attempts, entry.losses) for entry in held]
+    )
+    wake({entry.lane_id for entry in held})
+
+
+def _lose(held: Sequence[QueueEntry], now: datetime, cause: LossCause) -> int:
+    """Count a loss on each of these locked, claimed entries; return how many runs were buried for it."""
+    Attempt.objects.bulk_create(
+        Attempt(
+            run_id=entry.run_id,
+            attempt=entry.attempt,
+            outcome=Attempt.Outcome.LOST,
+            cause=cause.value,
+            runner_id=queue.holder_name(entry),
+            claimed_at=entry.claimed_at,
+            ended_at=now,
+            duration_ms=queue.duration_ms(entry.claimed_at, now),
+        )
+        for entry in held
+    )
+    rests = [queue.Rest(entry, now, entry.attempt, _cap_after_loss(entry), entry.losses + 1) for entry in held]
+    queue.send_to_rest(rests)
+    record_events(
+        (
+            queue.run_event(
+                "run.lost", entry, cause=cause.value, attempt=entry.attempt, runner_id=queue.holder_name(entry)
+            )
+            for entry in held
+        ),
+        now,
+    )
+    tell({entry.holder_id for entry in held})
+    used_up = {rest.entry.run_id for rest in rests if rest.attempt >= rest.max_attempts or rest.entry.job.deleted_at}
+    wake({entry.lane_id for entry in held if entry.run_id not in used_up})
+    return len(bury(used_up, now))
+
+
+def _cap_after_loss(entry: QueueEntry) -> int:
+    # So a run starts at most max_retries + 1 + max_losses times. A deleted job's run starts no more.
+    if entry.job.deleted_at is not None:
+        return entry.attempt
+    return entry.max_attempts + (1 if entry.losses < entry.max_losses else 0)
+
+
+def bury(run_ids: Collection[UUID], now: datetime) -> list[Buried]:
+    """End those of these waiting runs whose attempts are used up: dead with a letter, or failed without. Audited.
+
+    The claim calls it for what it finds due, the loss of a claim for what has no attempt left.
+    """
+    if not run_ids:
+        return []
+    with write_transaction():
+        used_up = [
+            entry
+            for entry in queue.lock_entries(run_ids)
+            if entry.state in WAITING and entry.attempt >= entry.max_attempts
+        ]
+        queue.remove_entries(used_up)
+        last = _last_attempts(used_up)
+        queue.end_runs([_burial(entry, last.get(entry.run_id, [])) for entry in used_up], now)
+        record_events((queue.run_event("run.buried", entry, attempt=entry.attempt) for entry in used_up), now)
+    return [Buried(entry.run_id, entry.job_id, entry.attempt) for entry in used_up]
+
+
+def _last_attempts(entries: Sequence[QueueEntry]) -> dict[UUID, list[Attempt]]:
+    """Return the attempts of these runs, the last first."""
+    found: dict[UUID, list[Attempt]] = {}
+    for row in Attempt.objects.filter(run_id__in=[entry.run_id for entry in entries]).order_by("-attempt"):
+        found.setdefault(row.run_id, []).append(row)
+    return found
+
+
+def _burial(entry: QueueEntry, attempts: Sequence[Attempt]) -> queue.Ending:
+    last = attempts[0] if attempts else None
+    is_lost = last is not None and last.outcome == Attempt.Outcome.LOST
+    said = next((row.error for row in attempts if row.error), "")
+    if not said:
+        said = (
+            f"Attempt {entry.attempt} was lost ({last.cause}), and none is left." if is_lost else "No attempt is left."
+        )
+    return queue.Ending(
+        entry=entry,
+        verdict=queue.ending_state(entry.job),
+        attempt=entry.attempt,
+        reason=LOSSES_EXHAUSTED if is_lost else RETRIES_EXHAUSTED,
+        error=said,
+        runner_id=last.runner_id if last else "",
+        claimed_at=last.claimed_at if last else None,
+        duration_ms=last.duration_ms if last else None,
+    )
+
+
+def reap_leases(now: datetime, limit: int = 500) -> ReapSummary:
+    """End the claims whose lease ended at or before ``now``, oldest first, at most ``limit``.
+
+    A claimed run is a loss; a stopping one's handler is no longer waited for. What somebody else has locked (its
+    holder's ack, another reaper) is left to them.
+    """
+    with write_transaction():
+        expired = queue.lock_entries(lock_expired_leases(now, limit))
+        gone = [entry for entry in expired if entry.state == QueueEntry.State.STOPPING]
+        lost = [entry for entry in expired if entry.state == QueueEntry.State.CLAIMED]
+        queue.remove_entries(gone)
+        buried = _lose(lost, now, LossCause.LEASE)
+    return ReapSummary(lost=len(lost), buried=buried, wound_down=len(gone))
+
+
+def wind_down(holder_id: int, run_ids: Collection[UUID], now: datetime) -> int:
+    """Stop waiting for the handlers of these ``stopping`` runs of the instance: its poll no longer lists them.
+
+    Returns how many entries went; others of ``run_ids`` are left alone.
+    """
+    if not run_ids:
+        return 0
+    with write_transaction():
+        gone = [
+            entry
+            for entry in queue.lock_entries(run_ids)
+            if entry.state == QueueEntry.State.STOPPING and entry.holder_id == holder_id
+        ]
+        queue.remove_entries(gone)
+    return len(gone)

@@ -1,0 +1,180 @@
+"""The hot statements on PostgreSQL: each is one statement, its text the same whatever the number of rows.
+
+Lists travel as arrays. Whoever waits for row locks of entries takes them in the order of run ids; whoever cannot
+promise that skips locked rows. So two of our statements never wait for each other in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection
+
+from scheduler.domain.work import Ack, Claimed
+from scheduler.sql.rows import Closed, LanePass, Pick, Seats, json_of
+
+SKIP_LOCKED = "FOR UPDATE SKIP LOCKED"
+
+# - `current` shares the holders' rows: a takeover that deposes one waits for us and then finds our claims, or we wait
+#   for it and find nobody to claim for (READ COMMITTED looks at the row again after the wait).
+# - `seats` deals the wanted runs out in turn, so that ten runners that wait together share ten runs.
+# - The lateral looks into one lane after the other and stops at the last seat: exactly as many rows are locked as are
+#   taken, lanes not reached cost nothing. Its inner LIMIT is a constant so that the planner knows that few rows are
+#   wanted and reads the index in order; the lane's own cap it could not know.
+CLAIM = """
+WITH current AS MATERIALIZED (
+    SELECT a.ask, a.holder_id, a.want
+    FROM unnest(%s::bigint[], %s::int[]) WITH ORDINALITY AS a(holder_id, want, ask)
+    JOIN runners_runnerinstance i ON i.id = a.holder_id
+    WHERE i.deposed_at IS NULL
+    ORDER BY i.id
+    FOR SHARE OF i
+), seats AS MATERIALIZED (
+    SELECT c.ask, c.holder_id, row_number() OVER (ORDER BY turn, c.ask) AS seat
+    FROM current c, generate_series(1, c.want) AS turn
+), picked AS MATERIALIZED (
+    SELECT l.place, q.run_id, q.attempt, q.max_attempts, q.available_at
+    FROM unnest(%s::bigint[], %s::int[], %s::int[]) WITH ORDINALITY AS l(lane_id, skip, cap, place),
+    LATERAL (
+        SELECT * FROM (
+            SELECT e.run_id, e.attempt, e.max_attempts, e.available_at
+            FROM scheduler_queueentry e
+            WHERE e.state = 0 AND e.lane_id = l.lane_id AND e.available_at <= %s AND e.run_id <> ALL (%s::uuid[])
+            ORDER BY e.available_at, e.run_id
+            LIMIT 1000
+            FOR UPDATE SKIP LOCKED
+        ) due
+        LIMIT l.cap OFFSET l.skip
+    ) q
+    LIMIT (SELECT count(*) FROM seats)
+), dealt AS (
+    SELECT run_id, row_number() OVER (ORDER BY place, available_at, run_id) AS seat
+    FROM picked
+    WHERE attempt < max_attempts
+), claimed AS (
+    UPDATE scheduler_queueentry q
+    SET state = 3, attempt = q.attempt + 1, holder_id = s.holder_id, claimed_at = n.now,
+        lease_expires_at = n.now + make_interval(secs => q.lease_seconds),
+        deadline_at = n.now + make_interval(secs => q.timeout_seconds)
+    FROM dealt d JOIN seats s ON s.seat = d.seat, (SELECT %s::timestamptz AS now) n
+    WHERE q.run_id = d.run_id AND q.state = 0
+    RETURNING q.run_id, q.job_id, q.attempt, q.holder_id, q.available_at, q.lease_seconds, q.timeout_seconds,
+        s.ask, s.seat
+)
+SELECT c.run_id, c.ask, c.job_id, c.attempt, c.holder_id, c.available_at, r.scheduled_for, c.lease_seconds,
+    c.timeout_seconds, r.metadata, c.seat
+FROM claimed c JOIN scheduler_run r ON r.id = c.run_id
+UNION ALL
+SELECT run_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM picked WHERE attempt >= max_attempts
+ORDER BY seat NULLS LAST, run_id
+"""
+
+# `held` locks in the order of run ids and looks at the guard again after a wait; the DELETE then takes what is ours.
+COMPLETE = """
+WITH acks AS MATERIALIZED (
+    SELECT * FROM unnest(%s::uuid[], %s::int[], %s::text[], %s::bigint[]) AS a(run_id, attempt, runner_id, duration_ms)
+), held AS MATERIALIZED (
+    SELECT q.run_id, q.attempt, q.holder_id, r.runner_id, a.duration_ms
+    FROM acks a
+    JOIN scheduler_queueentry q ON q.run_id = a.run_id
+    JOIN runners_runnerinstance i ON i.id = q.holder_id
+    JOIN runners_runner r ON r.id = i.runner_id
+    WHERE q.state = 3 AND q.attempt = a.attempt AND r.runner_id = a.runner_id
+    ORDER BY q.run_id
+    FOR UPDATE OF q
+), done AS (
+    DELETE FROM scheduler_queueentry q USING held h
+    WHERE q.run_id = h.run_id AND q.state = 3 AND q.attempt = h.attempt AND q.holder_id = h.holder_id
+    RETURNING q.run_id, q.job_id, q.attempt, q.claimed_at, h.runner_id, h.duration_ms
+), freed AS (
+    DELETE FROM scheduler_slot s USING done d, scheduler_job j
+    WHERE s.run_id = d.run_id AND j.id = d.job_id
+        AND (j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL)
+)
+UPDATE scheduler_run r
+SET verdict = 'completed', attempt = d.attempt, runner_id = d.runner_id, claimed_at = d.claimed_at,
+    finished_at = n.now,
+    duration_ms = COALESCE(
+        d.duration_ms, GREATEST(0, floor(extract(epoch FROM n.now - d.claimed_at) * 1000))::bigint
+    )
+FROM done d, (SELECT %s::timestamptz AS now) n
+WHERE r.id = d.run_id AND r.verdict IS NULL
+RETURNING r.id, r.job_id
+"""
+
+RENEW_HELD = """
+WITH held AS MATERIALIZED (
+    SELECT run_id FROM scheduler_queueentry
+    WHERE run_id = ANY (%s::uuid[]) AND holder_id = %s AND state = 3
+    ORDER BY run_id
+    FOR UPDATE
+)
+UPDATE scheduler_queueentry q
+SET lease_expires_at = GREATEST(q.lease_expires_at, %s::timestamptz + make_interval(secs => q.lease_seconds))
+FROM held h
+WHERE q.run_id = h.run_id AND q.state = 3 AND q.holder_id = %s
+RETURNING q.run_id
+"""
+
+
+def claim_rows(now: datetime, seats: Seats, passes: Sequence[LanePass], listed: Sequence[UUID]) -> list[Pick]:
+    """Take what is due for the seats, in the order of the passes; never a run of ``listed``.
+
+    Each claimed run has its attempt counted, holder, lease and deadline. Runs whose attempts are used up are locked and
+    returned without `Claimed`, to be buried in the same transaction. Only current instances get anything.
+    """
+    parameters = [
+        list(seats.holders),
+        list(seats.wants),
+        [one.lane_id for one in passes],
+        [one.skip for one in passes],
+        [one.cap for one in passes],
+        now,
+        list(listed),
+        now,
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(CLAIM, parameters)
+        return [_pick(row) for row in cursor.fetchall()]
+
+
+def _pick(row: tuple) -> Pick:
+    run_id, ask, job_id, attempt, holder_id, available_at, scheduled_for, lease, timeout, metadata, _ = row
+    if ask is None:
+        return Pick(run_id)
+    claimed = Claimed(
+        run_id=run_id,
+        job_id=job_id,
+        attempt=attempt,
+        holder_id=holder_id,
+        available_at=available_at,
+        scheduled_for=scheduled_for,
+        lease_seconds=lease,
+        timeout_seconds=timeout,
+        metadata=json_of(metadata),
+    )
+    return Pick(run_id, ask - 1, claimed)
+
+
+def complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
+    """Close the runs of those ``acks`` (of distinct runs) whose attempt their runner holds; give back their slots."""
+    acks = sorted(acks, key=lambda ack: ack.run_id)
+    parameters = [
+        [ack.run_id for ack in acks],
+        [ack.attempt for ack in acks],
+        [ack.runner_id for ack in acks],
+        [ack.duration_ms for ack in acks],
+        now,
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(COMPLETE, parameters)
+        return [Closed(*row) for row in cursor.fetchall()]
+
+
+def renew_held(holder_id: int, run_ids: Sequence[UUID], now: datetime) -> set[UUID]:
+    """Extend the leases of those of ``run_ids`` that the instance has claimed; never shorten one."""
+    with connection.cursor() as cursor:
+        cursor.execute(RENEW_HELD, [list(run_ids), holder_id, now, holder_id])
+        return {run_id for (run_id,) in cursor.fetchall()}

@@ -1,0 +1,53 @@
+"""What the statements of both databases take and give."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from scheduler.domain.work import Claimed
+
+
+@dataclass(frozen=True)
+class LanePass:
+    """One look at one lane: of what is due in it, oldest first, take at most ``cap`` after the first ``skip``.
+
+    A claim goes through its passes in order until it has enough. One pass a lane with cap = all is plain preference;
+    a tenant's fair share is a first round of passes with small caps and a second that goes on behind them.
+    """
+
+    lane_id: int
+    skip: int
+    cap: int
+
+
+@dataclass(frozen=True)
+class Seats:
+    """Who may get a run: ``holders[i]`` (instance ids) wants at most ``wants[i]``."""
+
+    holders: Sequence[int]
+    wants: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A run that a claim took for the holder at index ``ask``; or, with ``claimed`` None, one that is used up."""
+
+    run_id: UUID
+    ask: int | None = None
+    claimed: Claimed | None = None
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A run that an ack completed."""
+
+    run_id: UUID
+    job_id: int
+
+
+def json_of(value: object) -> dict | None:
+    """Return a JSON column that a raw statement gave (both drivers answer text) as a value."""
+    return json.loads(value) if isinstance(value, str) else value  # type: ignore[return-value]

@@ -1,0 +1,186 @@
+"""The hot statements on SQLite: small ones, inside the one write transaction (BEGIN IMMEDIATE) that the service opened.
+
+SQLite has one writer and no row locks: what a statement reads here stays true until the transaction ends. It silently
+ignores `SKIP LOCKED`, so nothing here relies on it. A partial index serves only where its condition is written out;
+that is why the states are literals.
+"""
+
+# ruff: noqa: S608 - the texts are ours, values travel as parameters
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import chain
+from uuid import UUID
+
+from django.db import connection
+
+from croniq_site.kernel.database import adapted, instant_of, row_list, uuid_of
+from scheduler.domain.work import Ack, Claimed
+from scheduler.sql.rows import Closed, LanePass, Pick, Seats, json_of
+
+SKIP_LOCKED = ""
+
+DUE = """
+SELECT run_id, attempt, max_attempts, job_id, available_at, lease_seconds, timeout_seconds
+FROM scheduler_queueentry
+WHERE state = 0 AND lane_id = %s AND available_at <= %s AND run_id NOT IN (SELECT value FROM json_each(%s))
+ORDER BY available_at, run_id
+LIMIT %s OFFSET %s
+"""
+
+
+def claim_rows(now: datetime, seats: Seats, passes: Sequence[LanePass], listed: Sequence[UUID]) -> list[Pick]:
+    """As on PostgreSQL: the same runs, dealt to the same holders, in the same order."""
+    places = _seats_in_turn(seats)
+    rows = _picked(now, passes, listed, len(places))
+    live = [row for row in rows if row[1] < row[2]]
+    taken = list(zip(live, places, strict=False))
+    if taken:
+        _stamp(now, taken)
+    more = _facts_of_runs([row[0] for row, _ in taken])
+    picks = []
+    for (key, attempt, _, job_id, available_at, lease, timeout), (ask, holder_id) in taken:
+        scheduled_for, metadata = more[key]
+        claimed = Claimed(
+            run_id=uuid_of(key),
+            job_id=job_id,
+            attempt=attempt + 1,
+            holder_id=holder_id,
+            available_at=instant_of(available_at),
+            scheduled_for=instant_of(scheduled_for),
+            lease_seconds=lease,
+            timeout_seconds=timeout,
+            metadata=json_of(metadata),
+        )
+        picks.append(Pick(claimed.run_id, ask, claimed))
+    return picks + [Pick(run_id) for run_id in sorted(uuid_of(row[0]) for row in rows if row[1] >= row[2])]
+
+
+def _seats_in_turn(seats: Seats) -> list[tuple[int, int]]:
+    """Return (index of the ask, holder) of each wanted run, dealt out in turn; current instances only."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM runners_runnerinstance "
+            "WHERE deposed_at IS NULL AND id IN (SELECT value FROM json_each(%s))",
+            [json.dumps(list(seats.holders))],
+        )
+        current = {holder_id for (holder_id,) in cursor.fetchall()}
+    turns = (
+        [(turn, ask, holder_id) for turn in range(want)]
+        for ask, (holder_id, want) in enumerate(zip(seats.holders, seats.wants, strict=True))
+        if holder_id in current
+    )
+    return [(ask, holder_id) for _, ask, holder_id in sorted(chain.from_iterable(turns))]
+
+
+def _picked(now: datetime, passes: Sequence[LanePass], listed: Sequence[UUID], most: int) -> list[tuple]:
+    found: list[tuple] = []
+    due_at, excluded = adapted(now), json.dumps([run_id.hex for run_id in listed])
+    with connection.cursor() as cursor:
+        for one in passes:
+            if len(found) >= most:
+                break
+            cursor.execute(DUE, [one.lane_id, due_at, excluded, min(one.cap, most - len(found)), one.skip])
+            found.extend(cursor.fetchall())
+    return found
+
+
+def _stamp(now: datetime, taken: Sequence[tuple[tuple, tuple[int, int]]]) -> None:
+    columns = dict.fromkeys(["run_id", "holder_id", "claimed_at", "lease_expires_at", "deadline_at"], "")
+    rows = [
+        (row[0], holder_id, now, now + timedelta(seconds=row[5]), now + timedelta(seconds=row[6]))
+        for row, (_, holder_id) in taken
+    ]
+    dealt, parameters = row_list("d", columns, rows)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH {dealt} UPDATE scheduler_queueentry AS q SET state = 3, attempt = q.attempt + 1, "
+            "holder_id = d.holder_id, claimed_at = d.claimed_at, lease_expires_at = d.lease_expires_at, "
+            "deadline_at = d.deadline_at FROM d WHERE q.run_id = d.run_id AND q.state = 0",
+            parameters,
+        )
+
+
+def _facts_of_runs(keys: Sequence[str]) -> dict[str, tuple]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, scheduled_for, metadata FROM scheduler_run WHERE id IN (SELECT value FROM json_each(%s))",
+            [json.dumps(list(keys))],
+        )
+        return {key: (scheduled_for, metadata) for key, scheduled_for, metadata in cursor.fetchall()}
+
+
+def complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
+    """As on PostgreSQL."""
+    names = dict.fromkeys(["run_id", "attempt", "runner_id", "duration_ms"], "")
+    said, parameters = row_list("a", names, [(a.run_id, a.attempt, a.runner_id, a.duration_ms) for a in acks])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH {said} SELECT q.run_id, q.job_id, q.attempt, q.claimed_at, r.runner_id, a.duration_ms, "
+            "j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL FROM a "
+            "JOIN scheduler_queueentry q ON q.run_id = a.run_id JOIN scheduler_job j ON j.id = q.job_id "
+            "JOIN runners_runnerinstance i ON i.id = q.holder_id JOIN runners_runner r ON r.id = i.runner_id "
+            "WHERE q.state = 3 AND q.attempt = a.attempt AND r.runner_id = a.runner_id",
+            parameters,
+        )
+        held = cursor.fetchall()
+        if not held:
+            return []
+        done = [
+            (run_id, attempt, runner_id, claimed_at, now, _duration(duration_ms, claimed_at, now))
+            for run_id, _, attempt, claimed_at, runner_id, duration_ms, _ in held
+        ]
+        ended, parameters = row_list(
+            "d",
+            dict.fromkeys(["run_id", "attempt", "runner_id", "claimed_at", "finished_at", "duration_ms"], ""),
+            done,
+        )
+        cursor.execute(
+            f"WITH {ended} DELETE FROM scheduler_queueentry "
+            "WHERE state = 3 AND (run_id, attempt) IN (SELECT run_id, attempt FROM d)",
+            parameters,
+        )
+        cursor.execute(
+            f"WITH {ended} UPDATE scheduler_run AS r SET verdict = 'completed', attempt = d.attempt, "
+            "runner_id = d.runner_id, claimed_at = d.claimed_at, finished_at = d.finished_at, "
+            "duration_ms = d.duration_ms FROM d WHERE r.id = d.run_id AND r.verdict IS NULL",
+            parameters,
+        )
+        limited = [run_id for run_id, *_, is_limited in held if is_limited]
+        if limited:
+            cursor.execute(
+                "DELETE FROM scheduler_slot WHERE run_id IN (SELECT value FROM json_each(%s))", [json.dumps(limited)]
+            )
+    return [Closed(uuid_of(run_id), job_id) for run_id, job_id, *_ in held]
+
+
+def _duration(said_ms: int | None, claimed_at: str, now: datetime) -> int:
+    if said_ms is not None:
+        return said_ms
+    return max(0, (now - instant_of(claimed_at)) // timedelta(milliseconds=1))
+
+
+def renew_held(holder_id: int, run_ids: Sequence[UUID], now: datetime) -> set[UUID]:
+    """As on PostgreSQL."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT run_id, lease_seconds, lease_expires_at FROM scheduler_queueentry "
+            "WHERE holder_id = %s AND state = 3 AND run_id IN (SELECT value FROM json_each(%s))",
+            [holder_id, json.dumps([run_id.hex for run_id in run_ids])],
+        )
+        held = [
+            (run_id, max(instant_of(expires_at), now + timedelta(seconds=lease)))
+            for run_id, lease, expires_at in cursor.fetchall()
+        ]
+        if not held:
+            return set()
+        renewed, parameters = row_list("d", {"run_id": "", "lease_expires_at": ""}, held)
+        cursor.execute(
+            f"WITH {renewed} UPDATE scheduler_queueentry AS q SET lease_expires_at = d.lease_expires_at "
+            "FROM d WHERE q.run_id = d.run_id AND q.state = 3 AND q.holder_id = %s",
+            [*parameters, holder_id],
+        )
+    return {uuid_of(run_id) for run_id, _ in held}
