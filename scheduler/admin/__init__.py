@@ -1,0 +1,3 @@
+"""The admin of the scheduler."""
+
+from scheduler.admin import calendars  # noqa: F401
