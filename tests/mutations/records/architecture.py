@@ -31,6 +31,14 @@ RECORDS = [
         red=[HERE + "test_imports.py::test_the_domain_imports_no_framework_and_no_model"],
     ),
     Mutation(
+        name="architecture-services-write",
+        mechanism="Only services write: a query that updates a row is noticed.",
+        file="runners/queries/principals.py",
+        old="def raw_key_of(",
+        new="def touch():\n    ApiKey.objects.update(last_used_at=None)\n\n\ndef raw_key_of(",
+        red=[HERE + "test_writers.py::test_only_services_write"],
+    ),
+    Mutation(
         name="architecture-one-clock",
         mechanism="Only the clock module reads the clock; ruff refuses it elsewhere.",
         file="pyproject.toml",
