@@ -1,0 +1,112 @@
+"""What a trigger's definition on the wire means: wire fields to the columns of `Trigger`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, time
+from typing import Any
+
+from calendars.domain.zones import load_zone
+from croniq_site.kernel.errors import InvalidInput
+from scheduler.domain.durations import checked_duration, parse_duration
+from scheduler.domain.inputs import flag_of
+from scheduler.domain.job_fields import refuse_unknown
+from scheduler.domain.schedules import SHORTEST_PERIOD, CronSchedule, IntervalSchedule, OnceSchedule, parse_on_blocked
+
+KINDS = {"cron_expression": "cron", "every": "interval", "run_at": "once"}
+SCHEDULE = {*KINDS, "anchor"}
+FIELDS = {*SCHEDULE, "timezone", "calendar", "on_blocked", "window", "not_before", "not_after", "enabled", "job_key"}
+
+
+def instant_of(field: str, value: Any) -> datetime:
+    """An aware instant between 1970 and 9990, from RFC 3339 text or a datetime; UTC."""
+    if isinstance(value, str) and len(value) <= 40:
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, datetime) or value.tzinfo is None or value.utcoffset() is None:
+        raise InvalidInput.of(field, f"{field} is an instant with its offset, such as 2026-12-24T12:00:00Z.")
+    if not 1970 < value.year < 9990:
+        raise InvalidInput.of(field, f"{field} lies between 1970 and 9990.")
+    return value.astimezone(UTC)
+
+
+def trigger_columns(
+    fields: Mapping[str, Any], *, before: Mapping[str, Any], job_key: str, default_zone: str, now: datetime
+) -> dict[str, Any]:
+    """The columns, but ``calendar``, that ``fields`` sets. A missing field is untouched (``before``: the row's columns
+    as they are, or a new row's defaults), null is the default.
+
+    Refuses, by field, what is no schedule; whether it ever fires is the caller's question.
+    """
+    refuse_unknown(fields, FIELDS)
+    columns = dict(before)
+    if fields.get("timezone") is not None:
+        columns["timezone"] = load_zone(fields["timezone"]).name
+    elif "timezone" in fields:
+        columns["timezone"] = ""
+    _set_schedule(columns, fields, job_key, columns["timezone"] or default_zone, now)
+    schedule_kind = OnceSchedule(columns["run_at"]) if columns["kind"] == "once" else None
+    if "on_blocked" in fields or columns["kind"] != before["kind"]:
+        wanted = fields.get("on_blocked")
+        if wanted is not None and not isinstance(wanted, str):
+            raise InvalidInput.of("on_blocked", "on_blocked is a text.")
+        columns["on_blocked"] = parse_on_blocked(wanted, schedule_kind).value
+    if "window" in fields:
+        columns["window_start"], columns["window_end"] = _window_of(fields["window"])
+    for bound in ("not_before", "not_after"):
+        if bound in fields:
+            columns[bound] = None if fields[bound] is None else instant_of(bound, fields[bound])
+    if columns["not_before"] and columns["not_after"] and columns["not_after"] < columns["not_before"]:
+        raise InvalidInput.of("not_after", "not_after lies before not_before; it would never run.")
+    if "enabled" in fields:
+        columns["enabled"] = True if fields["enabled"] is None else flag_of("enabled", fields["enabled"])
+    return columns
+
+
+def _set_schedule(columns: dict[str, Any], fields: Mapping[str, Any], job_key: str, zone: str, now: datetime) -> None:
+    given = [name for name in KINDS if fields.get(name) not in (None, "")]
+    if len(given) > 1:
+        raise InvalidInput.of(given[1], f"A schedule has one of {', '.join(KINDS)}; not {' and '.join(given)}.")
+    if not given:
+        if columns["kind"] is None:
+            raise InvalidInput.of("cron_expression", f"A schedule needs one of {', '.join(KINDS)}.")
+        for name, kind in KINDS.items():
+            if name in fields and columns["kind"] == kind:
+                raise InvalidInput.of(name, f"A schedule needs one of {', '.join(KINDS)}; this leaves it none.")
+        given = [name for name, kind in KINDS.items() if kind == columns["kind"]]
+    kind = KINDS[given[0]]
+    value = fields.get(given[0], columns[given[0]])
+    anchor = columns["anchor_at"]  # kept when the period changes: what ran at :07 goes on at :07
+    if fields.get("anchor") is not None:
+        anchor = instant_of("anchor", fields["anchor"])
+    columns |= {"kind": kind, "cron_expression": "", "every": None, "anchor_at": None, "run_at": None}
+    if kind == "cron":
+        if not isinstance(value, str):
+            raise InvalidInput.of("cron_expression", "A cron expression is a text.")
+        columns["cron_expression"] = CronSchedule(value.strip(), zone, job_key).expression
+    elif kind == "interval":
+        every = parse_duration(value, field="every") if not hasattr(value, "total_seconds") else value
+        every = checked_duration(every, field="every", least=SHORTEST_PERIOD)
+        columns["every"], columns["anchor_at"] = every, IntervalSchedule(every, anchor or now).anchor
+    else:
+        columns["run_at"] = instant_of("run_at", value)
+
+
+def _window_of(value: Any) -> tuple[time | None, time | None]:
+    """``"09:00-17:00"``, ``["09:00", "17:00"]`` or ``{"start": …, "end": …}``; half-open, may cross midnight."""
+    if value is None or value == "":
+        return None, None
+    parts: Any = value
+    if isinstance(value, str):
+        parts = value.split("-")
+    elif isinstance(value, Mapping) and set(value) == {"start", "end"}:
+        parts = [value["start"], value["end"]]
+    try:
+        start, end = (time.fromisoformat(part.strip()) for part in parts)
+    except (TypeError, ValueError, AttributeError):
+        start = end = time(0)
+    if start == end or start.tzinfo or end.tzinfo:
+        raise InvalidInput.of("window", "A window is two different times of day, such as '09:00-17:00'.")
+    return start, end

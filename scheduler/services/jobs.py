@@ -1,0 +1,186 @@
+"""Make, edit and delete jobs. API, admin, dashboard, registration and quickstart call these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError
+
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
+from croniq_site.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
+from runners.domain.scopes import Principal
+from runners.services.audit import Actor, Event, record_events
+from scheduler.domain.actions import needs_exec
+from scheduler.domain.job_fields import job_columns, job_key_of
+from scheduler.models import Job, QueueEntry, Run
+from scheduler.services.lanes import lane_for
+from scheduler.services.planning import most_attempts
+from scheduler.services.replan import WAITING, planned_of, replan_job
+from scheduler.services.wake import wake
+from scheduler.sql.planned import close_runs, delete_runs, delete_waiting
+
+DEFAULT_TENANT = "default"
+_ROUTE = {"tenant", "require", "prefer", "priority", "pin"}
+_SECRET = {"action", "metadata"}
+"""Columns whose values the audit leaves out: they may hold what is nobody's business."""
+
+
+def save_job(
+    fields: Mapping[str, Any],
+    now: datetime,
+    actor: Actor,
+    principal: Principal | None = None,
+    partial: bool = False,
+    managed_by: str = "api",
+) -> tuple[Job, bool]:
+    """Make or edit the job that ``fields["job_key"]`` names; return it and whether it is new.
+
+    ``fields`` are those of the wire, null = default; a missing one is untouched if ``partial`` (then the job must
+    exist), else the default. ``principal`` None is trusted (a command, an administrator). An edit reaches runs that
+    wait: their lane, lease, timeout and limits. Saving what is there already changes nothing.
+
+    Raises InvalidInput by field, NotFound (unknown, or another tenant's), Forbidden (an action without ``jobs:exec``).
+    """
+    job_key = job_key_of("job_key", fields.get("job_key"))
+    columns = job_columns({name: value for name, value in fields.items() if name != "managed_by"}, partial=partial)
+    _refuse_foreign_tenant(columns, principal)
+    # The loser of two that make the job at once finds the winner's the second time.
+    for is_last in (False, True):
+        try:
+            with write_transaction():
+                job = lock_job_of_key(job_key, principal) if partial else find_job_of_key(job_key, principal)
+                if job is not None:
+                    return _edit(job, columns, now, actor, principal, fields.get("managed_by")), False
+                return _make(job_key, columns, now, actor, principal, managed_by), True
+        except IntegrityError:
+            if is_last:
+                raise
+    raise AssertionError("unreachable")
+
+
+def lock_job_of_key(job_key: str, principal: Principal | None) -> Job:
+    """Lock the live job of that key; NotFound if there is none or it is another tenant's. Needs a transaction."""
+    job = find_job_of_key(job_key, principal)
+    if job is None:
+        raise _not_found(job_key)
+    return job
+
+
+def find_job_of_key(job_key: str, principal: Principal | None) -> Job | None:
+    """The same, but None if there is none; another tenant's is NotFound still: keys are unique across tenants."""
+    job = Job.objects.select_for_update(no_key=True).filter(job_key=job_key, deleted_at__isnull=True).first()
+    if job is not None and principal is not None and not principal.sees(job.tenant):
+        raise _not_found(job_key)
+    return job
+
+
+def _not_found(job_key: str) -> NotFound:
+    return NotFound(f"There is no job {job_key!r} that this key may see.")
+
+
+def delete_job(job_key: str, now: datetime, actor: Actor, principal: Principal | None = None) -> None:
+    """Delete a job. What of it is claimed finishes; what waits is cancelled, what was only planned never was. Its key
+    is free for a new job at once."""
+    with write_transaction():
+        job = lock_job_of_key(job_key, principal)
+        job.triggers.all().delete()
+        planned = set(planned_of(job, now))
+        waiting = list(QueueEntry.objects.filter(job=job, state__in=WAITING).values_list("run_id", flat=True))
+        for chunk in chunks(waiting, WRITE_BATCH_ROWS):
+            gone = set(delete_waiting(chunk, never_claimed=False))
+            delete_runs(gone & planned)
+            close_runs(gone - planned, Run.Verdict.CANCELLED, "the job was deleted", now)
+        Job.objects.filter(pk=job.pk).update(deleted_at=now, is_active=False, updated_at=now)
+        record_events([Event("job.deleted", "job", job.job_key, actor, job.tenant)], now)
+
+
+def activate(job_key: str, now: datetime, actor: Actor, principal: Principal | None = None) -> Job:
+    """Let the job's triggers fire again, from now on."""
+    return save_job({"job_key": job_key, "is_active": True}, now, actor, principal, partial=True)[0]
+
+
+def deactivate(job_key: str, now: datetime, actor: Actor, principal: Principal | None = None) -> Job:
+    """Stop the job's triggers; its planned runs go. Manual triggers and what is due already still run."""
+    return save_job({"job_key": job_key, "is_active": False}, now, actor, principal, partial=True)[0]
+
+
+def _refuse_foreign_tenant(columns: dict[str, Any], principal: Principal | None) -> None:
+    if principal is not None and not principal.sees(columns.get("tenant", principal.tenant or DEFAULT_TENANT)):
+        raise InvalidInput.of(
+            "tenant", f"This key belongs to the tenant {principal.tenant!r} and makes jobs only there."
+        )
+
+
+def _make(
+    job_key: str,
+    columns: dict[str, Any],
+    now: datetime,
+    actor: Actor,
+    principal: Principal | None,
+    managed_by: str,
+) -> Job:
+    _refuse_without_exec({}, columns, principal)
+    columns.setdefault("tenant", (principal and principal.tenant) or DEFAULT_TENANT)
+    job = Job(job_key=job_key, managed_by=managed_by, created_at=now, updated_at=now, **columns)
+    job.lane = lane_for(job.tenant, job.require, job.prefer, job.priority, job.pin)
+    job.save(force_insert=True)
+    record_events([Event("job.created", "job", job_key, actor, job.tenant, {"managed_by": managed_by})], now)
+    return job
+
+
+def _edit(
+    job: Job,
+    columns: dict[str, Any],
+    now: datetime,
+    actor: Actor,
+    principal: Principal | None,
+    managed_by: object,
+) -> Job:
+    if managed_by not in (None, job.managed_by):
+        raise InvalidInput.of("managed_by", f"managed_by cannot be changed; this job's is {job.managed_by!r}.")
+    changes = {column: value for column, value in columns.items() if getattr(job, column) != value}
+    if not changes:
+        return job
+    _refuse_without_exec(job.action, changes, principal)
+    diff = {
+        column: "changed" if column in _SECRET else [getattr(job, column), value] for column, value in changes.items()
+    }
+    for column, value in changes.items():
+        setattr(job, column, value)
+    job.updated_at = now
+    if _ROUTE & changes.keys():
+        job.lane = lane_for(job.tenant, job.require, job.prefer, job.priority, job.pin)
+    # The row is locked, and guarded all the same: a deleted job is never edited.
+    edited = Job.objects.filter(pk=job.pk, deleted_at__isnull=True).update(**changes, lane=job.lane, updated_at=now)
+    if edited != 1:
+        raise Conflict(f"The job {job.job_key!r} was deleted meanwhile.")
+    _bring_to_waiting(job, changes.keys())
+    if "is_active" in changes:
+        replan_job(job, now, edited=None)
+    record_events([Event("job.updated", "job", job.job_key, actor, job.tenant, diff)], now)
+    return job
+
+
+def _refuse_without_exec(before: dict, columns: dict[str, Any], principal: Principal | None) -> None:
+    action = columns.get("action", before)
+    if action != before and needs_exec(action) and principal is not None and not principal.has("jobs:exec"):
+        raise Forbidden("Saying what a job executes needs the scope jobs:exec.")
+
+
+def _bring_to_waiting(job: Job, changed: Any) -> None:
+    """Let the runs that wait follow the edit. A run that is claimed in this moment keeps what it was claimed with."""
+    waiting = QueueEntry.objects.filter(job=job, state__in=WAITING)
+    if _ROUTE & set(changed):
+        # A run with a trigger's own override stays where that sent it.
+        waiting.filter(own_lane=False).exclude(lane=job.lane).update(lane=job.lane)
+        wake([job.lane_id])
+    if "lease_seconds" in changed:
+        waiting.update(lease_seconds=job.lease_seconds)
+    if "timeout_seconds" in changed:
+        own = Run.objects.filter(job=job, timeout_seconds__isnull=False, entry__isnull=False)
+        waiting.exclude(run_id__in=own.values("pk")).update(timeout_seconds=job.timeout_seconds)
+    if {"max_retries", "max_losses"} & set(changed):
+        # A run that was tried goes on with what it began with: what it has used up is counted against that.
+        waiting.filter(attempt=0).update(max_attempts=most_attempts(job), max_losses=job.max_losses)

@@ -1,0 +1,104 @@
+"""Turn fires within the horizon into runs, for every trigger that is due for it. Safe in any number at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Min
+
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, write_transaction
+from scheduler.models import Trigger
+from scheduler.services.planning import Plan, carry_out, horizon, plan_of
+
+TRIGGERS_A_BATCH = 100
+RUNS_A_PASS = 10_000
+
+
+@dataclass(frozen=True)
+class MaterializeSummary:
+    """What a pass did. ``is_done``: nothing that this pass may have is due any more. ``next_due_at``: when the next
+    trigger is; in the past if another materializer has it in hand, or this pass was full."""
+
+    triggers: int = 0
+    inserted: int = 0
+    skipped: int = 0
+    broken: int = 0
+    is_done: bool = True
+    next_due_at: datetime | None = None
+
+    def __add__(self, other: MaterializeSummary) -> MaterializeSummary:
+        return MaterializeSummary(
+            self.triggers + other.triggers,
+            self.inserted + other.inserted,
+            self.skipped + other.skipped,
+            self.broken + other.broken,
+            other.is_done,
+            other.next_due_at,
+        )
+
+
+def materialize(now: datetime, limit: int = RUNS_A_PASS) -> MaterializeSummary:
+    """Plan every trigger that is due, in transactions of at most 500 runs each, until ``limit`` runs are planned."""
+    reset_cursors(now)
+    total, planned = MaterializeSummary(), 0
+    while planned < limit:
+        step, rows = _batch(now, min(WRITE_BATCH_ROWS, limit - planned))
+        total, planned = total + step, planned + rows
+        if step.triggers == 0:
+            break
+    is_done = planned < limit
+    return total + MaterializeSummary(is_done=is_done, next_due_at=next_due_at())
+
+
+def _batch(now: datetime, room: int) -> tuple[MaterializeSummary, int]:
+    """One transaction: the locks, the runs and the cursors, or none of it. Also says how many runs it tried."""
+    with write_transaction():
+        plans: list[Plan] = []
+        for trigger in _lock_due(now):
+            if room <= 0:
+                break  # it is due still; the next batch has it
+            plan = plan_of(trigger, now, room)
+            plans.append(plan)
+            room -= len(plan.fires)
+        inserted = carry_out(plans, now)
+    summary = MaterializeSummary(
+        triggers=len(plans),
+        inserted=len(inserted),
+        skipped=sum(len(plan.skipped) for plan in plans),
+        broken=sum(1 for plan in plans if plan.config_error),
+    )
+    return summary, sum(len(plan.fires) for plan in plans)
+
+
+def _lock_due(now: datetime) -> list[Trigger]:
+    """The triggers that are due, longest due first, each with its job, both locked. What another materializer or an
+    edit has in hand is left out: it is looked at again when it is free. (SQLite: the transaction is the lock.)"""
+    due = Trigger.objects.filter(
+        enabled=True, next_materialize_at__lte=now, job__is_active=True, job__deleted_at__isnull=True
+    )
+    return list(
+        due.select_related("job", "calendar")
+        .prefetch_related("calendar__rules")
+        .select_for_update(of=("self", "job"), skip_locked=True, no_key=True)
+        .order_by("next_materialize_at", "pk")[:TRIGGERS_A_BATCH]
+    )
+
+
+def reset_cursors(now: datetime) -> int:
+    """Take back to ``now`` every cursor beyond the horizon: the clock was stepped back, and what lies between would
+    never be planned. Runs that exist stay the only ones of their occurrences."""
+    with write_transaction():
+        beyond = Trigger.objects.filter(enabled=True, cursor_at__gt=now + horizon())
+        ids = list(beyond.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True))
+        if not ids:
+            return 0
+        return Trigger.objects.filter(pk__in=ids).update(cursor_at=now, next_materialize_at=now)
+
+
+def next_due_at() -> datetime | None:
+    """When the next trigger is due to be planned; None if there is none."""
+    waiting = Trigger.objects.filter(
+        enabled=True, next_materialize_at__isnull=False, job__is_active=True, job__deleted_at__isnull=True
+    )
+    return waiting.aggregate(at=Min("next_materialize_at"))["at"]

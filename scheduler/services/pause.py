@@ -1,0 +1,76 @@
+"""Hold a job's scheduled runs back, and let them go again. Manual triggers still run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
+from croniq_site.kernel.errors import InvalidInput
+from runners.domain.scopes import Principal
+from runners.services.audit import SYSTEM, Actor, Event, record_events
+from scheduler.domain.inputs import text_of
+from scheduler.models import Job, QueueEntry, Run
+from scheduler.services.jobs import lock_job_of_key
+from scheduler.services.planning import waiting_state
+from scheduler.services.wake import wake
+from scheduler.sql.planned import close_runs, delete_waiting
+
+PAUSED = "paused"
+
+
+def pause_job(
+    job_key: str,
+    now: datetime,
+    *,
+    actor: Actor = SYSTEM,
+    principal: Principal | None = None,
+    reason: str = "",
+    until: datetime | None = None,
+) -> Job:
+    """Let no scheduled run of the job begin until it is resumed, or ``until``. What is claimed finishes."""
+    text_of("reason", reason, most=255)
+    if until is not None and until <= now:
+        raise InvalidInput.of("until", "A pause ends after it begins.")
+    with write_transaction():
+        job = lock_job_of_key(job_key, principal)
+        job.paused_at, job.paused_until, job.paused_reason = job.paused_at or now, until, reason
+        Job.objects.filter(pk=job.pk).update(
+            paused_at=job.paused_at, paused_until=until, paused_reason=reason, updated_at=now
+        )
+        _scheduled(job, QueueEntry.State.READY, QueueEntry.State.GATED).update(state=QueueEntry.State.HELD)
+        diff = {"reason": reason, "until": until and until.isoformat()}
+        record_events([Event("job.paused", "job", job_key, actor, job.tenant, diff)], now)
+        return job
+
+
+def resume_job(job_key: str, now: datetime, *, actor: Actor = SYSTEM, principal: Principal | None = None) -> Job:
+    """End a pause: future runs go on with the ids that they had, those that fell due meanwhile are ``skipped``. A run
+    that was tried before the pause goes on with its next attempt."""
+    with write_transaction():
+        job = lock_job_of_key(job_key, principal)
+        if job.paused_at is None:
+            return job
+        job.paused_at = job.paused_until = None
+        job.paused_reason = ""
+        Job.objects.filter(pk=job.pk).update(paused_at=None, paused_until=None, paused_reason="", updated_at=now)
+        held = _scheduled(job, QueueEntry.State.HELD)
+        past = list(held.filter(attempt=0, run__scheduled_for__lte=now).values_list("run_id", flat=True))
+        for chunk in chunks(past, WRITE_BATCH_ROWS):
+            close_runs(delete_waiting(chunk), Run.Verdict.SKIPPED, PAUSED, now)
+        held.update(state=waiting_state(job))
+        wake([job.lane_id])
+        record_events([Event("job.resumed", "job", job_key, actor, job.tenant, {"skipped": len(past)})], now)
+        return job
+
+
+def resume_expired(now: datetime, limit: int = 100) -> int:
+    """Resume the jobs whose pause has an end that has come."""
+    over = Job.objects.filter(paused_until__lte=now, paused_at__isnull=False, deleted_at__isnull=True)
+    keys = list(over.order_by("paused_until").values_list("job_key", flat=True)[:limit])
+    for job_key in keys:
+        resume_job(job_key, now)
+    return len(keys)
+
+
+def _scheduled(job: Job, *states: QueueEntry.State):
+    return QueueEntry.objects.filter(job=job, state__in=states, run__kind=Run.Kind.SCHEDULED)

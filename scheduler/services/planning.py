@@ -1,0 +1,177 @@
+"""Plan one trigger: which of its fires become runs now. `materialize` does it for all that are due, `replan` for a job
+that was edited; both hold the lock of the job."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks
+from croniq_site.kernel.ids import uuid7
+from croniq_site.kernel.text import cleaned
+from runners.services.audit import Event, record_events
+from scheduler.domain.downtime import MOST_CAUGHT_UP, caught_up, is_downtime
+from scheduler.domain.schedules import Fire, occurrences
+from scheduler.models import Job, QueueEntry, SkippedSpan, Trigger
+from scheduler.queries.fires import schedule_of, trigger_fires
+from scheduler.services.wake import wake
+from scheduler.sql.planned import CursorMove, PlannedRun, insert_planned, move_cursors
+
+_log = logging.getLogger(__name__)
+
+MOST_PLANNED = 1000
+"""So many future runs of a trigger are planned at most, however long the horizon is."""
+
+GAP_PAGE = 5000
+"""A longer gap than this is skipped in steps, so that no transaction computes for long."""
+
+RETRY_BROKEN = timedelta(hours=1)
+DOWNTIME = "downtime"
+_POSITIVE_INTEGER_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a pass decided for one trigger. Fires in (the row's cursor, ``cursor_at``] are decided by it."""
+
+    trigger: Trigger
+    fires: Sequence[Fire]
+    skipped: Sequence[Fire]
+    cursor_at: datetime
+    next_materialize_at: datetime | None
+    config_error: str = ""
+
+
+def horizon() -> timedelta:
+    return timedelta(seconds=settings.CRONIQ_HORIZON_SECONDS)
+
+
+def plan_of(trigger: Trigger, now: datetime, room: int) -> Plan:
+    """Decide the fires in (cursor, now + horizon], at most ``room`` of them; a trigger that cannot be read is broken
+    and stands still for an hour or until it is edited. Writes nothing; the trigger's job is loaded."""
+    try:
+        return _plan(trigger, now, room)
+    except DatabaseError:
+        raise
+    except Exception as error:
+        _log.warning("trigger %s of %s cannot be planned: %s", trigger.pk, trigger.job.job_key, error)
+        reason = cleaned(f"{error}" or type(error).__name__, 2000)
+        return Plan(trigger, (), (), trigger.cursor_at, now + RETRY_BROKEN, reason)
+
+
+def _plan(trigger: Trigger, now: datetime, room: int) -> Plan:
+    cursor = trigger.cursor_at
+    behind = trigger_fires(trigger, after=cursor, until=now, count=GAP_PAGE) if cursor < now else []
+    if len(behind) == GAP_PAGE:
+        # The newest of these may be among those to catch up; all older ones are not, whatever follows.
+        skipped = behind[:-MOST_CAUGHT_UP]
+        return Plan(trigger, (), skipped, skipped[-1].at, now)
+    late, skipped = _caught_up(trigger.job, behind, now)
+    ahead = trigger_fires(trigger, after=now, until=now + horizon(), count=MOST_PLANNED)
+    end = ahead[-1].at if len(ahead) == MOST_PLANNED else now + horizon()
+    fires = [*late, *(fire for fire in ahead if fire.at > cursor)]
+    if len(fires) > room:
+        return Plan(trigger, fires[:room], skipped, fires[room - 1].at, now)
+    cursor = max(cursor, end)
+    following = trigger_fires(trigger, after=cursor, count=1)
+    if following:
+        # Half of what is planned is used up by then; a sparse schedule is left alone until its fire comes near.
+        next_at = following[0].at - (cursor - now) / 2
+        return Plan(trigger, fires, skipped, cursor, next_at)
+    return Plan(trigger, fires, skipped, cursor, None, "" if ahead else _why_never(trigger, cursor))
+
+
+def _caught_up(job: Job, behind: list[Fire], now: datetime) -> tuple[list[Fire], list[Fire]]:
+    if not behind or not is_downtime(behind, now):
+        return behind, []
+    return caught_up(behind, now, policy=job.catch_up, grace_seconds=job.misfire_grace_seconds, most=job.max_catch_up)
+
+
+def _why_never(trigger: Trigger, after: datetime) -> str:
+    """Why a trigger without any fire left is broken; empty if it is merely done."""
+    if trigger.calendar_id is None or trigger.not_after is not None:
+        return ""
+    if next(occurrences(schedule_of(trigger), after=after), None) is None:
+        return ""
+    return "The calendar is closed whenever this schedule would run; it never runs."
+
+
+def carry_out(plans: Sequence[Plan], now: datetime) -> list[PlannedRun]:
+    """Insert the runs, move the cursors and write down what is skipped or broken: one transaction, the caller's, which
+    holds the locks of the jobs. Returns the runs that were new."""
+    rows = [run for plan in plans for run in _runs_of(plan, now)]
+    inserted = [run for chunk in chunks(rows, WRITE_BATCH_ROWS) for run in insert_planned(chunk, now)]
+    for plan in plans:
+        _record_skipped(plan, now)
+    _move_cursors(plans)
+    broken = [plan for plan in plans if plan.config_error and plan.config_error != plan.trigger.config_error]
+    record_events((_broken_event(plan) for plan in broken), now)
+    if inserted:
+        wake(sorted({run.lane_id for run in inserted}))
+    return inserted
+
+
+def waiting_state(job: Job) -> QueueEntry.State:
+    """The state in which a scheduled run of this job begins to wait."""
+    if job.paused_at is not None:
+        return QueueEntry.State.HELD
+    limited = job.max_concurrent is not None or job.concurrency_group_id is not None
+    return QueueEntry.State.GATED if limited else QueueEntry.State.READY
+
+
+def most_attempts(job: Job) -> int:
+    return min(job.max_retries + 1, _POSITIVE_INTEGER_MOST)
+
+
+def _runs_of(plan: Plan, now: datetime) -> Iterable[PlannedRun]:
+    job = plan.trigger.job
+    state = int(waiting_state(job))
+    for fire in plan.fires:
+        yield PlannedRun(
+            run_id=uuid7(now),
+            job_id=job.pk,
+            lane_id=job.lane_id,
+            scheduled_for=fire.at,
+            occurrence_at=fire.occurrence_at,
+            state=state,
+            max_attempts=most_attempts(job),
+            max_losses=job.max_losses,
+            lease_seconds=job.lease_seconds,
+            timeout_seconds=job.timeout_seconds,
+        )
+
+
+def _record_skipped(plan: Plan, now: datetime) -> None:
+    """One span a gap: a gap that is skipped in steps continues the span that ends at the cursor."""
+    if not plan.skipped:
+        return
+    job, first, last, count = plan.trigger.job, plan.skipped[0].at, plan.skipped[-1].at, len(plan.skipped)
+    earlier = SkippedSpan.objects.filter(job=job, reason=DOWNTIME, last_at=plan.trigger.cursor_at).first()
+    if earlier is not None:
+        SkippedSpan.objects.filter(pk=earlier.pk).update(last_at=last, count=earlier.count + count)
+        return
+    SkippedSpan.objects.create(job=job, first_at=first, last_at=last, count=count, reason=DOWNTIME, recorded_at=now)
+    diff = {"reason": DOWNTIME, "first_at": first.isoformat(), "trigger_id": str(plan.trigger.pk)}
+    record_events([Event("job.fires_skipped", "job", job.job_key, tenant=job.tenant, diff=diff)], now)
+
+
+def _move_cursors(plans: Sequence[Plan]) -> None:
+    moves = [
+        CursorMove(plan.trigger.pk, plan.trigger.cursor_at, plan.cursor_at, plan.next_materialize_at, plan.config_error)
+        for plan in plans
+    ]
+    moved = move_cursors(moves)
+    if moved != len(moves):
+        # Under the locks nobody else moves a cursor; the whole transaction is undone and done again.
+        raise RuntimeError(f"{len(moves) - moved} cursors were moved by somebody who held no lock")
+
+
+def _broken_event(plan: Plan) -> Event:
+    job = plan.trigger.job
+    diff = {"job_key": job.job_key, "config_error": plan.config_error}
+    return Event("trigger.broken", "trigger", str(plan.trigger.pk), tenant=job.tenant, diff=diff)

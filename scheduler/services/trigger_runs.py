@@ -1,0 +1,157 @@
+"""Run a job now, because somebody asked. Calendars, pauses and schedules have no say in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from croniq_site.kernel.database import write_transaction
+from croniq_site.kernel.errors import TooManyRequests
+from croniq_site.kernel.ids import uuid7
+from runners.domain.scopes import Principal
+from runners.services.audit import SYSTEM, Actor, Event, record_events
+from scheduler.domain.inputs import metadata_of, seconds_of, text_of
+from scheduler.domain.job_fields import capabilities_of, job_key_of
+from scheduler.models import IdempotencyKey, Job, Lane, QueueEntry, Run
+from scheduler.services.jobs import lock_job_of_key
+from scheduler.services.lanes import lane_for
+from scheduler.services.planning import most_attempts
+from scheduler.services.wake import wake
+
+KEY_KEPT = timedelta(minutes=10)
+KEY_MOST_CHARACTERS = 200
+RETRY_AFTER_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class TriggerResult:
+    """``queued``: the job's due runs that nobody has claimed, this one included. ``deduplicated``: the run is that of
+    an earlier request with the same key."""
+
+    run_id: UUID
+    queued: int
+    deduplicated: bool = False
+    coalesced: bool = False
+
+
+@dataclass(frozen=True)
+class _Wish:
+    metadata: dict[str, Any] | None
+    require: list[str]
+    prefer: list[str]
+    timeout_seconds: float | None
+    key: str
+
+
+def trigger_run(
+    job_key: Any,
+    now: datetime,
+    principal: Principal | None = None,
+    metadata: Any = None,
+    require: Any = None,
+    prefer: Any = None,
+    timeout_seconds: Any = None,
+    idempotency_key: Any = None,
+    *,
+    actor: Actor | None = None,
+) -> TriggerResult:
+    """Make one run of the job, due now. All values may be as they came over the wire (``timeout_seconds`` also as
+    "90s"); None or empty inherits the job's.
+
+    With a key exactly one run per (job, key), while that run is live and for ten minutes after its creation. Raises
+    InvalidInput by field, NotFound (unknown, deleted, another tenant's), TooManyRequests at ``max_queue_depth``.
+    """
+    job_key = job_key_of("job_key", job_key)
+    wish = _wish(metadata, require, prefer, timeout_seconds, idempotency_key)
+    with write_transaction():
+        # Requests for one job take turns by its lock: what they count and the key they look for stay true.
+        job = lock_job_of_key(job_key, principal)
+        known = _known(job, wish.key, now)
+        if known is not None:
+            return TriggerResult(known, queue_depth(job, now), deduplicated=True)
+        if queue_depth(job, now) >= job.max_queue_depth:
+            raise TooManyRequests(
+                f"{job.max_queue_depth} due runs of {job_key!r} wait already (max_queue_depth); try again later.",
+                retry_after_seconds=RETRY_AFTER_SECONDS,
+                extra={"execution_id": "", "queued": 0, "deduplicated": False},
+            )
+        run_id, lane = _insert(job, wish, now)
+        if wish.key:
+            _keep_key(job, wish.key, run_id, now)
+        actor = actor or (Actor(principal.actor_type, principal.name) if principal else SYSTEM)
+        diff = {"execution_id": str(run_id)}
+        record_events([Event("job.triggered", "job", job_key, actor, job.tenant, diff)], now)
+        wake([lane.pk])
+        return TriggerResult(run_id, queue_depth(job, now))
+
+
+def queue_depth(job: Job, now: datetime) -> int:
+    """The job's due runs that nobody has claimed."""
+    return QueueEntry.objects.filter(
+        job=job, state__in=[QueueEntry.State.READY, QueueEntry.State.GATED], available_at__lte=now
+    ).count()
+
+
+def _wish(metadata: Any, require: Any, prefer: Any, timeout: Any, key: Any) -> _Wish:
+    if key is not None:
+        key = text_of("idempotency_key", key, most=KEY_MOST_CHARACTERS).strip()
+    return _Wish(
+        metadata=None if metadata is None else metadata_of("metadata", metadata) or None,
+        require=[] if require is None else capabilities_of("require", require),
+        prefer=[] if prefer is None else capabilities_of("prefer", prefer),
+        timeout_seconds=None if timeout in (None, "") else seconds_of("timeout", timeout),
+        key=key or "",
+    )
+
+
+def _known(job: Job, key: str, now: datetime) -> UUID | None:
+    """The run that the key stands for, if it still stands for one."""
+    if not key:
+        return None
+    kept = IdempotencyKey.objects.select_related("run").filter(job=job, key=key).first()
+    if kept is None or (kept.run.verdict is not None and kept.expires_at <= now):
+        return None
+    return kept.run_id
+
+
+def _keep_key(job: Job, key: str, run_id: UUID, now: datetime) -> None:
+    """Let the key stand for the run. A row that is there is one that `_known` found expired."""
+    fresh = {"run_id": run_id, "created_at": now, "expires_at": now + KEY_KEPT}
+    if not IdempotencyKey.objects.filter(job=job, key=key, expires_at__lte=now).update(**fresh):
+        IdempotencyKey.objects.create(job=job, key=key, **fresh)
+
+
+def _insert(job: Job, wish: _Wish, now: datetime) -> tuple[UUID, Lane]:
+    has_own_lane = bool(wish.require or wish.prefer)
+    lane = job.lane
+    if has_own_lane:
+        lane = lane_for(job.tenant, wish.require or job.require, wish.prefer or job.prefer, job.priority, job.pin)
+    run = Run.objects.create(
+        id=uuid7(now),
+        job=job,
+        kind=Run.Kind.TRIGGERED,
+        scheduled_for=now,
+        occurrence_at=now,
+        created_at=now,
+        metadata=wish.metadata,
+        require=wish.require or None,
+        prefer=wish.prefer or None,
+        timeout_seconds=wish.timeout_seconds,
+    )
+    limited = job.max_concurrent is not None or job.concurrency_group_id is not None
+    QueueEntry.objects.create(
+        run=run,
+        job=job,
+        lane=lane,
+        own_lane=has_own_lane,
+        # Never held: a person who triggers a paused job wants it to run.
+        state=QueueEntry.State.GATED if limited else QueueEntry.State.READY,
+        available_at=now,
+        max_attempts=most_attempts(job),
+        max_losses=job.max_losses,
+        lease_seconds=job.lease_seconds,
+        timeout_seconds=wish.timeout_seconds or job.timeout_seconds,
+    )
+    return run.pk, lane

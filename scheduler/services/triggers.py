@@ -1,0 +1,147 @@
+"""Make, edit and delete triggers. An edit plans its job again in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.conf import settings
+
+from calendars.models import Calendar
+from calendars.queries.specs import calendar_named, calendar_spec
+from croniq_site.kernel.database import write_transaction
+from croniq_site.kernel.errors import InvalidInput, NotFound
+from runners.domain.scopes import Principal
+from runners.services.audit import SYSTEM, Actor, Event, record_events
+from scheduler.domain.schedules import refuse_never
+from scheduler.domain.trigger_fields import trigger_columns
+from scheduler.models import Job, Trigger
+from scheduler.queries.fires import schedule_of, trigger_fires
+from scheduler.services.replan import lock_job, replan_job
+
+COLUMNS = (
+    "kind",
+    "cron_expression",
+    "every",
+    "anchor_at",
+    "run_at",
+    "timezone",
+    "on_blocked",
+    "window_start",
+    "window_end",
+    "not_before",
+    "not_after",
+    "enabled",
+)
+NEW: dict[str, Any] = dict.fromkeys(COLUMNS) | {
+    "cron_expression": "",
+    "timezone": "",
+    "on_blocked": Trigger.OnBlocked.ADVANCE.value,
+    "enabled": True,
+}
+
+
+def save_trigger(
+    job: Job,
+    fields: Mapping[str, Any],
+    now: datetime,
+    *,
+    actor: Actor = SYSTEM,
+    trigger: Trigger | None = None,
+    partial: bool = True,
+    managed_by: str = "api",
+) -> tuple[Trigger, bool]:
+    """Make a trigger of ``job``, or edit ``trigger``; return it and whether it is new.
+
+    ``fields`` are those of the wire: one of ``cron_expression``, ``every`` (with ``anchor``) and ``run_at``, and
+    ``timezone``, ``calendar`` (a name, of the job's tenant), ``on_blocked``, ``window``, ``not_before``,
+    ``not_after``, ``enabled``. null = default; a missing one is untouched, or without ``partial`` the default.
+
+    The job is planned again in the same transaction, so that what is due soon is there at once; saving what is there
+    already changes nothing. Raises InvalidInput by field, also where the schedule would never fire; NotFound if the
+    job or the trigger is gone.
+    """
+    with write_transaction():
+        locked = lock_job(job.pk)
+        if locked is None:
+            raise NotFound(f"The job {job.job_key!r} is deleted.")
+        row = _row(locked, trigger, managed_by, now)
+        is_new = trigger is None
+        before = {name: getattr(row, name) for name in COLUMNS}
+        calendar_before = row.calendar_id
+        columns = trigger_columns(
+            fields,
+            before=before if partial or is_new else NEW | {"anchor_at": row.anchor_at},
+            job_key=locked.job_key,
+            default_zone=settings.CRONIQ_TIME_ZONE,
+            now=now,
+        )
+        if "calendar" in fields or not (partial or is_new):
+            row.calendar = _calendar_of(fields.get("calendar"), locked.tenant)
+        changed = {name: value for name, value in columns.items() if is_new or value != before[name]}
+        if not changed and row.calendar_id == calendar_before:
+            return row, False
+        for name, value in changed.items():
+            setattr(row, name, value)
+        if row.enabled or is_new:
+            _refuse_never(row, now)
+        row.config_error, row.updated_at = "", now
+        row.save(force_insert=is_new, force_update=not is_new)
+        replan_job(locked, now, edited={row.pk})
+        row.refresh_from_db(fields=["cursor_at", "next_materialize_at", "config_error"])
+        action = "trigger.created" if is_new else "trigger.updated"
+        diff = {"job_key": locked.job_key, "changed": sorted(changed)}
+        record_events([Event(action, "trigger", str(row.pk), actor, locked.tenant, diff)], now)
+        return row, is_new
+
+
+def delete_trigger(
+    trigger_id: UUID, now: datetime, *, actor: Actor = SYSTEM, principal: Principal | None = None
+) -> None:
+    """Delete a trigger; the planned runs that no other trigger of the job gives go with it."""
+    with write_transaction():
+        found = Trigger.objects.select_related("job").filter(pk=trigger_id, job__deleted_at__isnull=True).first()
+        if found is None or (principal is not None and not principal.sees(found.job.tenant)):
+            raise NotFound(f"There is no schedule {trigger_id} that this key may see.")
+        job = lock_job(found.job_id)
+        if job is None or Trigger.objects.filter(pk=trigger_id).delete()[0] == 0:
+            raise NotFound(f"The schedule {trigger_id} was deleted meanwhile.")
+        replan_job(job, now)
+        diff = {"job_key": job.job_key}
+        record_events([Event("trigger.deleted", "trigger", str(trigger_id), actor, job.tenant, diff)], now)
+
+
+def _row(job: Job, trigger: Trigger | None, managed_by: str, now: datetime) -> Trigger:
+    if trigger is None:
+        # Strictly after its creation: the cursor begins there, and what is due in this very instant is past.
+        return Trigger(id=uuid4(), job=job, managed_by=managed_by, cursor_at=now, created_at=now, updated_at=now, **NEW)
+    row = Trigger.objects.select_related("calendar").filter(pk=trigger.pk, job=job).first()
+    if row is None:
+        raise NotFound(f"The schedule {trigger.pk} was deleted.")
+    row.job = job
+    return row
+
+
+def _calendar_of(name: Any, tenant: str) -> Calendar | None:
+    if name is None or name == "":
+        return None
+    calendar = calendar_named(name, tenant=tenant) if _is_name(name) else None
+    if calendar is None:
+        raise InvalidInput.of("calendar", "There is no calendar of that name.")
+    return calendar
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value and value.isprintable() and len(value) <= 255
+
+
+def _refuse_never(trigger: Trigger, now: datetime) -> None:
+    """Refuse, by the field that is to blame, a trigger without any fire after ``now``."""
+    if trigger_fires(trigger, after=now, count=1):
+        return
+    calendar = calendar_spec(trigger.calendar) if trigger.calendar is not None else None
+    refuse_never(schedule_of(trigger), after=now, calendar=calendar, on_blocked=trigger.on_blocked)
+    field = "window" if trigger.window_start is not None else "not_after"
+    raise InvalidInput.of(field, f"This schedule has no fire left within its {field}; it would never run.")

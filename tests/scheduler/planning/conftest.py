@@ -1,0 +1,31 @@
+"""What the stories about planning begin with."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from croniq_site.kernel.clock import ManualClock
+from runners.domain.scopes import Principal
+from runners.services.audit import Actor
+from runners.services.clients import create_client
+from tests.scheduler.planning import support
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def clock(now: datetime) -> ManualClock:
+    return ManualClock(now)
+
+
+@pytest.fixture
+def actor() -> Actor:
+    return support.ACTOR
+
+
+@pytest.fixture
+def registrar(now: datetime, db: None) -> Principal:
+    """A runner's key: it may register and trigger, and belongs to no tenant."""
+    return support.principal("jobs:register", "jobs:trigger", client=create_client("runner", ["jobs:register"], now))
