@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -89,8 +88,8 @@ def seconds_of(field: str, value: Any, *, least: float = 0.0) -> float:
     """A duration in seconds, from ``"90s"``, ``"1.5h"`` or a number of seconds: above zero, at least ``least``, at most
     ten years."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        # An int of any size is compared, never converted first: float(10**400) would raise.
-        if not math.isnan(value) and 0 < value <= LONGEST.total_seconds():
+        # An int of any size is compared, never converted first: float(10**400) would raise. NaN is in no range.
+        if 0 < value <= LONGEST.total_seconds():
             return _at_least(field, float(value), least)
         raise InvalidInput.of(field, f"{field} is a duration above zero and of ten years at most, such as '90s'.")
     return _at_least(field, parse_duration(value, field=field).total_seconds(), least)

@@ -1,0 +1,56 @@
+"""A worker as a process: its loop, its sign of life, its end in good order."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+from croniq_site.kernel.clock import Clock, DatabaseClock
+from croniq_site.kernel.loop import run_loop
+from croniq_site.kernel.stop import StopToken
+from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
+
+Pass = Callable[[datetime], float]
+"""One pass at an instant; returns the seconds until the next one. Zero: there was more to do than one pass does."""
+
+
+class Worker:
+    """Repeats a pass with the database's clock until it is stopped, and keeps a row in `Heartbeat`.
+
+    The pass in hand is finished when the token is set. A database that is away is waited for, also at the start.
+    """
+
+    def __init__(self, kind: str, work: Pass, clock: Clock | None = None) -> None:
+        self.kind, self.work = kind, work
+        self.clock = clock or DatabaseClock()
+        self._process_id: UUID | None = None
+
+    def run(self, stop: StopToken) -> None:
+        run_loop(self.kind, self.step, stop)
+        self._end()
+
+    def run_once(self) -> None:
+        """Pass after pass until all that is due is done. A failure is the caller's."""
+        try:
+            while self.step() <= 0:
+                pass
+        finally:
+            self._end()
+
+    def step(self) -> float:
+        """One pass with the sign of life after it: the row tells of passes that did their work, not of intentions."""
+        if self._process_id is None:
+            self._process_id = start_heartbeat(self.kind, self.clock.now())
+        pause = self.work(self.clock.now())
+        beat(self._process_id, self.clock.now(), worked=True)
+        return pause
+
+    def _end(self) -> None:
+        if self._process_id is None:
+            return
+        # A database that is away now does not keep the process from ending.
+        with contextlib.suppress(Exception):
+            end_heartbeat(self._process_id, self.clock.now())
+        self._process_id = None

@@ -1,0 +1,53 @@
+"""The reaper's unit of work: chores, each guarded alone, so that one that fails keeps no other from being done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
+from scheduler.services.finish import time_out
+from scheduler.services.pause import resume_expired
+from scheduler.services.release import reap_leases
+from scheduler.services.retention import drop_expired_keys, drop_expired_letters
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ReapPass:
+    """What each chore did, by name, and which failed. ``is_done``: no chore had more to do than a batch."""
+
+    done: dict[str, int] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+    is_done: bool = True
+
+
+def _leases(now: datetime, limit: int) -> int:
+    return reap_leases(now, limit).total
+
+
+CHORES: dict[str, Callable[[datetime, int], int]] = {
+    "leases": _leases,
+    "deadlines": time_out,
+    "pauses": resume_expired,
+    "idempotency_keys": drop_expired_keys,
+    "dead_letters": drop_expired_letters,
+}
+
+
+def run_once(now: datetime, limit: int = WRITE_BATCH_ROWS) -> ReapPass:
+    """Do a batch of every chore, leases first. A database that is away ends the pass (the caller backs off)."""
+    done: dict[str, int] = {}
+    failed: list[str] = []
+    for name, chore in CHORES.items():
+        try:
+            done[name] = chore(now, limit)
+        except Exception as error:
+            if is_outage(error):
+                raise
+            _log.exception("the chore %r failed; the others go on", name)
+            failed.append(name)
+    return ReapPass(done, tuple(failed), is_done=all(count < limit for count in done.values()))
