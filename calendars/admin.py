@@ -107,14 +107,11 @@ class CalendarForm(forms.ModelForm):
                     checked_calendar({name: cleaned[name]})
                 except InvalidField as refused:
                     self.add_error(name, refused.message)
-        return cleaned
-
-    def validate_constraints(self) -> None:
-        """The tenant is not in the form, so that Django would not ask whether the name is taken in it."""
-        tenant = self.instance.tenant
-        taken = Calendar.objects.filter(tenant=tenant, name=self.cleaned_data.get("name")).exclude(pk=self.instance.pk)
-        if taken.exists():
+        # The tenant is not in the form, so that Django would not ask whether the name is taken in it.
+        same = Calendar.objects.filter(tenant=self.instance.tenant, name=cleaned.get("name"))
+        if same.exclude(pk=self.instance.pk).exists():
             self.add_error("name", "There is a calendar of that name already.")
+        return cleaned
 
 
 class RuleInline(admin.StackedInline):

@@ -9,7 +9,6 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from calendars.domain.openings import openings_of
 from calendars.domain.rules import OnBlocked
 from calendars.domain.zones import load_zone
 from calendars.queries.specs import calendar_named, calendar_spec
@@ -17,7 +16,7 @@ from croniq_site.kernel.clock import SystemClock
 from croniq_site.kernel.errors import CroniqError
 from scheduler.domain.cases import answer_line
 from scheduler.domain.durations import parse_duration
-from scheduler.domain.schedules import CronSchedule, IntervalSchedule, Schedule, fires
+from scheduler.domain.schedules import CronSchedule, IntervalSchedule, Schedule, fires, refuse_never
 from scheduler.domain.words import describe
 
 MOST = 1000
@@ -74,9 +73,10 @@ class Command(BaseCommand):
             deferred = "" if fire.at == fire.occurrence_at else f"  deferred from {_written(fire.occurrence_at)}"
             local = fire.at.astimezone(zone.info)
             self.stdout.write(f"{_written(fire.at)}  {local:%a %Y-%m-%d %H:%M:%S %Z}{deferred}")
+        if not found:
+            refuse_never(schedule, after=after, calendar=calendar, on_blocked=options["on_blocked"])
         if len(found) < options["count"]:
-            closed = calendar is not None and not found and openings_of(calendar).at_or_after(0) is not None
-            self.stdout.write("never: the calendar is closed whenever it would run" if closed else "and then no more")
+            self.stdout.write("and then no more")
 
     def _answer_lines(self, timezone: str) -> None:
         load_zone(timezone)
