@@ -129,9 +129,9 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "/static/"
-STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# The finders serve the files as they lie in the tree, so that no collectstatic stands between a clone and its pages.
+# The finders serve the files as they lie in the tree, so that no collectstatic stands between a clone and its pages:
+# without a STATIC_ROOT, whose absence on disk whitenoise would warn of at each start.
 WHITENOISE_USE_FINDERS = True
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
