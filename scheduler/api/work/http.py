@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -70,16 +69,13 @@ async def respond(
 
 async def refuse(send: Send, error: CroniqError, *, close: bool = False) -> None:
     """Answer with a refusal."""
-    headers = {}
+    headers = dict(getattr(error, "headers", {}))
+    if error.status == 401:
+        headers["www-authenticate"] = 'ApiKey realm="croniq"'
     if error.retry_after_seconds is not None:
         headers["retry-after"] = str(error.retry_after_seconds)
     # The rest of a body that is too large is not read: the connection is of no more use.
     await respond(send, error.status, error.as_body(), close=close or isinstance(error, TooLarge), headers=headers)
-
-
-def instant_text(instant: datetime) -> str:
-    """RFC 3339, UTC, ``Z``, always with microseconds. ``instant`` is UTC."""
-    return instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _dumped(body: Mapping[str, Any]) -> bytes:
@@ -96,3 +92,4 @@ class NoSuchPath(CroniqError):
 
 class WrongMethod(CroniqError):
     status, code = 405, "method_not_allowed"
+    headers = {"allow": "POST"}

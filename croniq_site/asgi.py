@@ -1,0 +1,84 @@
+"""The one server application: the work protocol in plain ASGI, everything else Django in a bounded pool of threads.
+
+A waiting poll must not cost a thread, and a Django view under ASGI costs one a request (bench/FIGURES.md §6); so Django
+answers as the WSGI application that it is, and never sees `/v1/work/`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from a2wsgi import WSGIMiddleware
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from croniq_site.wsgi import application as django_application
+from scheduler.api.work.edge import PREFIX, Edge
+
+_log = logging.getLogger(__name__)
+
+PAGE_THREADS = 8
+"""Requests that Django answers at a time, each with its own connection to the database."""
+
+
+class Application:
+    """One server process: `/v1/work/…` to the edge, all else to Django."""
+
+    def __init__(self, edge: Edge) -> None:
+        self.edge = edge
+
+    async def __call__(self, scope: dict[str, Any], receive: Callable, send: Callable) -> None:
+        if scope["type"] == "http":
+            if scope["path"].startswith(PREFIX):
+                await self.edge(scope, receive, send)
+            else:
+                await self._pages(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _live(self, receive: Callable, send: Callable) -> None:
+        await receive()
+        try:
+            self._open_pages()
+            await self.edge.start()
+        except Exception as error:
+            _log.exception("the server cannot start")
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.edge.close()
+        self._close_pages()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def stop_polls(self) -> None:
+        """Answer every waiting poll now; the first step of a shutdown, in the event loop's thread."""
+        self.edge.stop_polls()
+
+    def _open_pages(self) -> None:
+        self._connections: list[BaseDatabaseWrapper] = []
+        self._pages = WSGIMiddleware(django_application, workers=PAGE_THREADS)
+        self._pages.executor.shutdown(wait=False)
+        self._pages.executor = ThreadPoolExecutor(
+            PAGE_THREADS, thread_name_prefix="croniq-pages", initializer=self._enter_thread
+        )
+
+    def _enter_thread(self) -> None:
+        connection = connections[DEFAULT_DB_ALIAS]
+        connection.inc_thread_sharing()  # so that it can be closed when the server stops
+        self._connections.append(connection)
+
+    def _close_pages(self) -> None:
+        # Not waited for: a page that hangs must not keep the process from ending.
+        self._pages.executor.shutdown(wait=False, cancel_futures=True)
+        for connection in self._connections:
+            if not connection.in_atomic_block:
+                connection.close()
+
+
+application = Application(Edge())

@@ -1,0 +1,72 @@
+"""POST /v1/work/ack."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from croniq_site.kernel.clock import Clock
+from croniq_site.kernel.errors import Conflict, CroniqError, NotFound
+from runners.domain.scopes import Principal
+from scheduler.api.work.coalesce import Batch
+from scheduler.api.work.desk import Desk
+from scheduler.api.work.http import Receive, Scope, Send, header, read_body, respond
+from scheduler.api.work.parsing import parse_ack
+from scheduler.api.work.pool import Pool
+from scheduler.domain.work import Ack, AckAnswer
+from scheduler.services.finish import finish
+from scheduler.services.identity import refusals
+
+if TYPE_CHECKING:
+    from scheduler.api.work.edge import Edge
+
+
+async def answer(edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
+    principal = await edge.keys.principal(header(scope, b"authorization"), "work:ack")
+    ack = parse_ack(await read_body(scope, receive))
+    await edge.acks.take(ack, principal)
+    await respond(send, 200, {"status": "ok"}, close=edge.desk.is_stopping)
+
+
+class Acks:
+    """Acks that wait together are one call of the database."""
+
+    def __init__(self, pool: Pool, clock: Clock, desk: Desk) -> None:
+        self._clock, self._desk = clock, desk
+        self._finishes: Batch[tuple[Ack, Principal], AckAnswer] = Batch(
+            lambda acks: pool.write(self._finish_all, acks), slots=max(1, pool.writers // 2)
+        )
+
+    def take(self, ack: Ack, principal: Principal) -> asyncio.Future[AckAnswer]:
+        """Record the verdict. Raises Forbidden ``runner_owned``, Conflict ``stale_claim``, NotFound."""
+        # Before it is committed: a look at the waiting poll right after that must know already.
+        self._desk.acking(ack.runner_id, ack.run_id)
+        return self._finishes((ack, principal))
+
+    def _finish_all(self, acks: Sequence[tuple[Ack, Principal]]) -> list[AckAnswer | CroniqError]:
+        return finish_owned(acks, self._clock.now())
+
+
+def finish_owned(acks: Sequence[tuple[Ack, Principal]], now: datetime) -> list[AckAnswer | CroniqError]:
+    """`finish` for those whose client owns the runner; an answer or a refusal each, in order."""
+    answers: list[AckAnswer | CroniqError | None] = list(
+        refusals([(ack.runner_id, principal) for ack, principal in acks], now)
+    )
+    places = [place for place, refusal in enumerate(answers) if refusal is None]
+    for place, given in zip(places, finish([acks[place][0] for place in places], now), strict=True):
+        answers[place] = _refusal_of(given, acks[place][0]) or given
+    return answers
+
+
+def _refusal_of(given: AckAnswer, ack: Ack) -> CroniqError | None:
+    if given is AckAnswer.STALE:
+        return Conflict(
+            f"Attempt {ack.attempt} of {ack.run_id} is not (or no longer) claimed by this runner, or it has another "
+            "verdict.",
+            code="stale_claim",
+        )
+    if given is AckAnswer.UNKNOWN:
+        return NotFound(f"There is no execution {ack.run_id}.")
+    return None

@@ -1,0 +1,222 @@
+"""Polls that may be served from the same lanes share their claims: one statement asks for many of them at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from croniq_site.kernel.clock import Clock
+from croniq_site.kernel.errors import CroniqError, Unavailable
+from scheduler.api.work.pool import Pool
+from scheduler.api.work.waiting import EMPTY, Answer, Claims, Held
+from scheduler.domain.work import Ask, ClaimOutcome, LossCause
+from scheduler.queries.assignments import JobDirectory, assignments
+from scheduler.queries.holders import due_among
+from scheduler.queries.lanes import Lanes, in_turn
+from scheduler.services.claim import claim_batch
+from scheduler.services.release import release
+from scheduler.sql.upcoming import upcoming
+
+_log = logging.getLogger(__name__)
+
+MOST_ASKS = 100
+"""Polls asked for in one claim. More wait for the next, which begins at once if this one found work for all."""
+RECHECK_SECONDS = 1.0
+"""When to look again after an outage, or at a due run that nobody here could take: somebody else has it locked, and
+whether he keeps it is not told to us."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one claim brought: an answer an ask (None: nothing for it); ``is_short``: fewer runs than were asked for;
+    ``is_more_due``: something due is left; ``falls_due_at``: the monotonic instant of the next (None: none planned);
+    ``listed_due``: listed runs that are due and that only another poll can have."""
+
+    answers: list[Answer | None]
+    is_short: bool
+    is_more_due: bool
+    has_progress: bool
+    falls_due_at: float | None
+    listed_due: set[UUID]
+
+
+def claim_round(clock: Clock, jobs: JobDirectory, asks: Sequence[Ask], lane_ids: list[int]) -> Round:
+    """Claim for ``asks`` and, where there was too little, find out when there will be more, by the same ``now``."""
+    now, tick = clock.now(), time.monotonic()
+    outcomes = claim_batch(now, asks, lane_ids)
+    try:
+        return _round(now, tick, jobs, asks, lane_ids, outcomes)
+    except BaseException:
+        # Claimed but never to be told: given back at once, or nobody would have these runs for a whole lease.
+        give_back([(claim.run_id, claim.attempt) for outcome in outcomes for claim in outcome], now)
+        raise
+
+
+def _round(
+    now: datetime,
+    tick: float,
+    jobs: JobDirectory,
+    asks: Sequence[Ask],
+    lane_ids: list[int],
+    outcomes: Sequence[ClaimOutcome],
+) -> Round:
+    answers = [
+        Answer(assignments(list(outcome), jobs), [(claim.run_id, claim.attempt) for claim in outcome])
+        if outcome
+        else None
+        for outcome in outcomes
+    ]
+    is_short = sum(map(len, outcomes)) < sum(ask.limit for ask in asks)
+    is_more_due, later = upcoming(lane_ids, now) if is_short else (True, None)
+    without = [ask for ask, answer in zip(asks, answers, strict=True) if answer is None]
+    listed = frozenset().union(*(ask.listed for ask in without)) if is_short and is_more_due else frozenset()
+    return Round(
+        answers=answers,
+        is_short=is_short,
+        is_more_due=is_more_due,
+        has_progress=any(outcome.claimed or outcome.buried for outcome in outcomes),
+        falls_due_at=None if later is None else tick + (later - now).total_seconds(),
+        listed_due=due_among(listed, now),
+    )
+
+
+def give_back(claims: Claims, now: datetime) -> None:
+    """Undo claims whose answer never went out: no loss, and the attempt is given back."""
+    if claims:
+        release(claims, now, LossCause.DISCONNECTED)
+
+
+class Group:
+    """The polls that wait at the same lanes, in the order of their arrival; at most one claim for them at a time."""
+
+    def __init__(self, lanes: Lanes, pool: Pool, clock: Clock, jobs: JobDirectory) -> None:
+        self.lanes = lanes
+        self.lane_ids = frozenset(lane_id for tenant in lanes for lane_id in tenant)
+        self._pool, self._clock, self._jobs = pool, clock, jobs
+        self._waiting: dict[Held, None] = {}
+        self._to_ask: dict[Held, None] = {}
+        self._serving: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._turn = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._waiting and self._serving is None
+
+    def waiting(self) -> list[Held]:
+        return list(self._waiting)
+
+    def join(self, held: Held) -> None:
+        self._waiting[held] = None
+        self._to_ask[held] = None
+        self._serve()
+
+    def leave(self, held: Held) -> None:
+        self._waiting.pop(held, None)
+        self._to_ask.pop(held, None)
+        if not self._waiting:
+            self._cancel_timer()
+
+    def wake(self) -> None:
+        """Something may be due: ask again for everybody."""
+        self._to_ask.update(self._waiting)
+        self._serve()
+
+    def _serve(self) -> None:
+        if self._serving is None and self._to_ask:
+            self._serving = asyncio.get_running_loop().create_task(self._claims())
+
+    async def _claims(self) -> None:
+        try:
+            await asyncio.sleep(0)  # whoever else arrives in this turn of the loop is asked for with the first
+            while self._to_ask:
+                await self._claim_once()
+        except Unavailable:
+            self._wake_in(RECHECK_SECONDS)
+        except Exception:
+            _log.exception("claims could not be handed out")
+            self._wake_in(RECHECK_SECONDS)
+        finally:
+            self._serving = None
+            self._serve()  # who came after the last look at the list
+
+    async def _claim_once(self) -> None:
+        asked = [held for held in self._to_ask if held.is_open][:MOST_ASKS]
+        if not asked:
+            self._to_ask.clear()
+            return
+        # Who joins or is woken while the claim runs is asked again after it: the claim may have looked before.
+        rest, self._to_ask = self._to_ask, {}
+        for held in asked:
+            rest.pop(held)
+            held.is_in_claim = True
+        asks = [Ask(held.holder_id, held.request.free, frozenset(held.request.listed)) for held in asked]
+        self._turn += 1
+        try:
+            done = await self._pool.write(claim_round, self._clock, self._jobs, asks, in_turn(self.lanes, self._turn))
+        except Exception as error:
+            if not isinstance(error, CroniqError):
+                _log.exception("a claim failed")
+            for held in asked:
+                held.is_in_claim = False
+                held.fail(error)
+            self._wake_in(RECHECK_SECONDS)
+            return
+        await self._hand_out(asked, rest, done)
+
+    async def _hand_out(self, asked: list[Held], rest: dict[Held, None], done: Round) -> None:
+        returned: Claims = []
+        unserved: dict[Held, None] = {}
+        for held, answer in zip(asked, done.answers, strict=True):
+            held.is_in_claim = False
+            if answer is not None:
+                if not held.give(answer):
+                    returned.extend(answer.claims)
+            elif not held.is_patient:
+                held.give(EMPTY)
+            elif not done.listed_due.isdisjoint(held.request.listed):
+                held.finish_settled()
+            else:
+                unserved[held] = None
+        if done.is_more_due:
+            # Where nothing was claimed or buried, asking the same again would find the same.
+            again = unserved if done.is_short and done.has_progress else {}
+            self._to_ask = {**again, **rest, **self._to_ask}
+        else:
+            for held in rest:
+                if not held.is_patient:
+                    held.give(EMPTY)
+        if done.is_short:
+            self._arm(done)
+        if returned:
+            await self._pool.write(_give_back_now, self._clock, returned)
+            self.wake()
+
+    def _arm(self, done: Round) -> None:
+        self._cancel_timer()
+        waits = []
+        if done.falls_due_at is not None:
+            # A millisecond more: a timer that is early by a hair would find the run not yet due.
+            waits.append(max(0.0, done.falls_due_at - time.monotonic()) + 0.001)
+        if done.is_more_due:
+            waits.append(RECHECK_SECONDS)
+        if waits and self._waiting:
+            self._wake_in(min(waits))
+
+    def _wake_in(self, seconds: float) -> None:
+        self._cancel_timer()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.wake)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _give_back_now(clock: Clock, claims: Claims) -> None:
+    give_back(claims, clock.now())

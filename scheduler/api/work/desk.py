@@ -1,0 +1,257 @@
+"""Where polls wait: each goes in by its instance's turn, is let in, and stays until there is something for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine, Iterable
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from croniq_site.kernel.clock import Clock
+from croniq_site.kernel.errors import Conflict, CroniqError, Unavailable
+from runners.domain.scopes import Principal
+from scheduler.api.work.claiming import Group, give_back
+from scheduler.api.work.coalesce import Batch
+from scheduler.api.work.pool import Pool
+from scheduler.api.work.waiting import EMPTY, Answer, Held, Told, Visit
+from scheduler.domain.polls import OpenPoll, PollRequest
+from scheduler.queries.assignments import JobDirectory
+from scheduler.queries.holders import Holding, deposed_among, holdings_of
+from scheduler.queries.lanes import LaneDirectory, Lanes
+from scheduler.services.poll import open_polls
+from scheduler.services.wake import Ids, Signal, announce
+
+_log = logging.getLogger(__name__)
+
+MOST_HERE = 50_000
+
+
+class Desk:
+    """All polls of this process. Everything but the services it calls runs in the event loop's thread."""
+
+    def __init__(self, pool: Pool, clock: Clock, hold_seconds: float) -> None:
+        self._pool, self._clock, self._hold_seconds = pool, clock, hold_seconds
+        self._lanes, self._jobs = LaneDirectory(), JobDirectory()
+        self._groups: dict[Lanes, Group] = {}
+        self._visits: dict[tuple[int, str, str], Visit] = {}
+        self._held: dict[int, tuple[Held, Group | None]] = {}
+        self._told = Told()
+        self._by_runner: dict[str, Held] = {}
+        self._here: set[int] = set()  # holders whose newest poll is at this server
+        self._suspects: set[int] = set()
+        self._tells = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._checking = False
+        self._refreshing = self._must_refresh = False
+        self._opens: Batch[tuple[PollRequest, Principal], OpenPoll] = Batch(
+            lambda polls: pool.write(self._open_all, polls), slots=max(1, pool.writers // 2)
+        )
+        self.is_stopping = False
+
+    async def start(self) -> None:
+        """Read the lanes. While the database is away they are read with the first signal that it is back."""
+        try:
+            await self._pool.read(self._lanes.refresh)
+        except Unavailable:
+            _log.warning("the lanes could not be read yet")
+
+    def stop(self) -> None:
+        """Answer every waiting poll; whoever comes from now on is answered at once, without work."""
+        self.is_stopping = True
+        for held, _ in list(self._held.values()):
+            held.finish()
+
+    async def serve(self, visit: Visit) -> tuple[Answer, list[str]]:
+        """Return what ``visit`` is answered: work, and texts of listed runs to cancel. Raises its refusal.
+
+        When this returns, the claims of the answer are this poll's to tell: the connection was open a moment ago.
+        """
+        earlier, self._visits[visit.key] = self._visits.get(visit.key), visit
+        try:
+            if earlier is not None:
+                # Settled before this one is let in: a claim that is still being made for the earlier poll is given
+                # back then, and does not look like an answer that was lost.
+                earlier.supersede()
+                await earlier.settled.wait()
+            return await self._serve_in_turn(visit)
+        finally:
+            visit.settled.set()
+            if self._visits.get(visit.key) is visit:
+                del self._visits[visit.key]
+
+    async def _serve_in_turn(self, visit: Visit) -> tuple[Answer, list[str]]:
+        if visit.is_over:
+            return EMPTY, []
+        request, tells = visit.request, self._tells
+        opened = await self._opens((request, visit.principal))
+        holder_id = opened.holder_id
+        cancels = {request.listed[run_id] for run_id in opened.cancel} | set(request.unknown)
+        self._told.hold_again(holder_id, set(request.listed.values()) - cancels)
+        answer = EMPTY
+        if request.free and not visit.is_over and not self.is_stopping:
+            news = self._told.news(holder_id, cancels)
+            held = visit.held = Held(visit, holder_id, cancels, is_patient=not news)
+            answer = await self._wait(held, is_suspect=tells != self._tells)
+            cancels = held.cancels
+        if visit.is_over:
+            if answer.claims:
+                await self._pool.write(self._give_back, answer)
+            return EMPTY, []
+        return answer, self._told.to_send(holder_id, sorted(cancels), time.monotonic())
+
+    async def _wait(self, held: Held, *, is_suspect: bool) -> Answer:
+        self._held[held.holder_id] = held, self._join(held)
+        self._by_runner[held.request.runner_id] = held
+        if is_suspect:
+            # Something was said while this poll was let in. What was read for it may be older than that.
+            self._check([held.holder_id])
+        rest = held.arrived_at + self._hold_seconds - time.monotonic()
+        timer = asyncio.get_running_loop().call_later(max(0.0, rest), held.finish)
+        try:
+            return await held.answer
+        finally:
+            timer.cancel()
+            mine = self._held.get(held.holder_id)
+            if mine is not None and mine[0] is held:
+                del self._held[held.holder_id]
+                self._leave(held, mine[1])
+            if self._by_runner.get(held.request.runner_id) is held:
+                del self._by_runner[held.request.runner_id]
+
+    def _join(self, held: Held) -> Group | None:
+        lanes = self._lanes.lanes_for(held.request.capabilities, held.request.runner_id, held.principal.tenant)
+        if not lanes:  # nothing could come yet: only a new lane, a cancel or the end of its time
+            if not held.is_patient:
+                held.give(EMPTY)
+            return None
+        group = self._groups.get(lanes)
+        if group is None:
+            group = self._groups[lanes] = Group(lanes, self._pool, self._clock, self._jobs)
+        group.join(held)
+        return group
+
+    def _leave(self, held: Held, group: Group | None) -> None:
+        if group is not None:
+            group.leave(held)
+            if group.is_idle and self._groups.get(group.lanes) is group:
+                del self._groups[group.lanes]
+
+    def _open_all(self, polls: list[tuple[PollRequest, Principal]]) -> list[OpenPoll | CroniqError]:
+        answers = open_polls(polls, self._clock.now())
+        arrived = {answer.holder_id for answer in answers if isinstance(answer, OpenPoll)}
+        if connection.vendor == "postgresql" and not arrived <= self._here:
+            # Another server may hold an older poll of theirs; it must take no work for it any more.
+            announce(Signal(moved=frozenset(arrived - self._here)))
+            if len(self._here) > MOST_HERE:
+                self._here.clear()
+            self._here |= arrived
+        return answers
+
+    def _give_back(self, answer: Answer) -> None:
+        give_back(answer.claims, self._clock.now())
+
+    def acking(self, runner_id: str, run_id: UUID) -> None:
+        """The runner says itself that this run is over: that it no longer holds it is no news to its waiting poll."""
+        held = self._by_runner.get(runner_id)
+        if held is not None and run_id in held.request.listed:
+            self._told.note(held.holder_id, [held.request.listed[run_id]], time.monotonic())
+
+    # Signals
+
+    def hear(self, signal: Signal, *, is_from_here: bool = True) -> None:
+        """Something may have changed. Called in the event loop's thread."""
+        if signal.lanes is None or not self._lanes.knows(signal.lanes):
+            self._refresh_then_wake(signal.lanes)
+        else:
+            self._wake(signal.lanes)
+        if signal.holders is None or signal.holders:
+            self._tells += 1
+            self._check(self._held.keys() if signal.holders is None else signal.holders & self._held.keys())
+        if not is_from_here:
+            for holder_id in signal.moved:
+                self._here.discard(holder_id)
+                if holder_id in self._held:
+                    self._held[holder_id][0].give(EMPTY)
+
+    def _wake(self, lanes: Ids) -> None:
+        for group in list(self._groups.values()):
+            if lanes is None or not lanes.isdisjoint(group.lane_ids):
+                group.wake()
+
+    def _refresh_then_wake(self, lanes: Ids) -> None:
+        self._wake(lanes)  # who knows his lanes need not wait for the new ones
+        self._must_refresh = True
+        if not self._refreshing:
+            self._refreshing = True
+            self._run(self._refresh())
+
+    async def _refresh(self) -> None:
+        before = self._lanes.version
+        try:
+            while self._must_refresh:  # what was said while we read may be of later lanes
+                self._must_refresh = False
+                await self._pool.read(self._lanes.refresh)
+        finally:
+            self._refreshing = False
+        if self._lanes.version != before:
+            for holder_id, (held, group) in list(self._held.items()):
+                if held.is_open:
+                    self._leave(held, group)
+                    self._held[holder_id] = held, self._join(held)
+
+    def _check(self, holder_ids: Iterable[int]) -> None:
+        self._suspects.update(holder_ids)
+        if self._suspects and not self._checking:
+            self._checking = True
+            self._run(self._check_suspects())
+
+    async def _check_suspects(self) -> None:
+        """Look whether polls that wait were deposed or have something to cancel; one look for all who are suspected."""
+        try:
+            while self._suspects:
+                asked = {holder_id: self._held[holder_id][0] for holder_id in self._suspects & self._held.keys()}
+                self._suspects = set()
+                if asked:
+                    holdings, deposed = await self._pool.read(_look, set(asked))
+                    for holder_id, held in asked.items():
+                        self._judge(held, holdings[holder_id], holder_id in deposed)
+        finally:
+            self._checking = False
+
+    def _judge(self, held: Held, holding: Holding, is_deposed: bool) -> None:
+        if is_deposed:
+            held.refuse(
+                Conflict(
+                    f"Another process has taken over the runner {held.request.runner_id!r}. Stop one of the two, or "
+                    "give each its own runner_id.",
+                    code="instance_deposed",
+                )
+            )
+            return
+        lost = {text for run_id, text in held.request.listed.items() if run_id not in holding.claims}
+        held.cancels = lost | set(held.request.unknown)
+        self._told.hold_again(held.holder_id, set(held.request.listed.values()) - lost)
+        if self._told.news(held.holder_id, held.cancels):
+            held.finish()
+
+    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(_logged(coroutine))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _look(holder_ids: set[int]) -> tuple[dict[int, Holding], set[int]]:
+    return holdings_of(holder_ids), deposed_among(holder_ids)
+
+
+async def _logged(coroutine: Coroutine[Any, Any, None]) -> None:
+    try:
+        await coroutine
+    except Unavailable:
+        pass  # logged where it happened; the next signal, or the end of the polls' time, asks again
+    except Exception:
+        _log.exception("waiting polls could not be looked after")

@@ -1,0 +1,31 @@
+"""POST /v1/work/poll."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from scheduler.api.work.http import Receive, Scope, Send, header, read_body, respond
+from scheduler.api.work.parsing import parse_poll
+from scheduler.api.work.waiting import Visit
+
+if TYPE_CHECKING:
+    from scheduler.api.work.edge import Edge
+
+
+async def answer(edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
+    """Hold the poll until there is something for it. A connection that closes meanwhile is noticed."""
+    principal = await edge.keys.principal(header(scope, b"authorization"), "work:poll")
+    visit = Visit(parse_poll(await read_body(scope, receive)), principal)
+    watch = asyncio.get_running_loop().create_task(_watch(receive, visit))
+    try:
+        given, cancel = await edge.desk.serve(visit)
+    finally:
+        watch.cancel()
+    await respond(send, 200, {"work": given.work, "cancel": cancel}, close=edge.desk.is_stopping)
+
+
+async def _watch(receive: Receive, visit: Visit) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    visit.leave()

@@ -1,0 +1,164 @@
+"""A poll while it is with us, and what each instance was told about cancelled runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from croniq_site.kernel.errors import CroniqError
+from runners.domain.scopes import Principal
+from scheduler.domain.polls import PollRequest
+
+Claims = list[tuple[UUID, int]]
+"""Runs with the attempt under which they were claimed."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a poll is answered: assignments and the claims behind them."""
+
+    work: list[dict[str, Any]] = field(default_factory=list)
+    claims: Claims = field(default_factory=list)
+
+
+EMPTY = Answer()
+
+SETTLE_SECONDS = 0.1
+"""How long after its arrival a poll is answered that lists a run which is due for it: the runner needs this long to
+hear that its ack was accepted, and would list it again if it were sent back sooner."""
+
+
+class Visit:
+    """A poll from its arrival until its answer is decided.
+
+    It is over for it when the connection closed (`is_gone`) or a newer poll of the same instance came
+    (`is_superseded`): then it must not take any work.
+    """
+
+    def __init__(self, request: PollRequest, principal: Principal) -> None:
+        self.request = request
+        self.principal = principal
+        self.arrived_at = time.monotonic()
+        self.is_gone = False
+        self.is_superseded = False
+        self.settled = asyncio.Event()
+        self.held: Held | None = None
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        # With the client: before ownership is known a stranger must not end the owner's poll.
+        return self.principal.client_id, self.request.runner_id, self.request.instance_id
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_gone or self.is_superseded
+
+    def leave(self) -> None:
+        """The connection has closed."""
+        self.is_gone = True
+        if self.held is not None:
+            self.held.give(EMPTY)
+
+    def supersede(self) -> None:
+        """A newer poll of the same instance is here."""
+        self.is_superseded = True
+        if self.held is not None:
+            self.held.give(EMPTY)
+
+
+class Held:
+    """A poll that waits for work. The first answer counts; who comes later is told so and takes his work back."""
+
+    def __init__(self, visit: Visit, holder_id: int, cancels: set[str], *, is_patient: bool) -> None:
+        self.request = visit.request
+        self.principal = visit.principal
+        self.arrived_at = visit.arrived_at
+        self.holder_id = holder_id
+        self.cancels = cancels
+        self.is_patient = is_patient
+        self.is_in_claim = False
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    @property
+    def is_open(self) -> bool:
+        return not self.answer.done()
+
+    def give(self, answer: Answer) -> bool:
+        """Answer it; False when it has its answer already and takes no other."""
+        if self.answer.done():
+            return False
+        self.answer.set_result(answer)
+        return True
+
+    def fail(self, error: BaseException) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def refuse(self, refusal: CroniqError) -> None:
+        self.fail(refusal)
+
+    def finish(self) -> None:
+        """Answer it with what there is: at once, or with what the claim in hand brings."""
+        if self.is_in_claim:
+            self.is_patient = False
+        else:
+            self.give(EMPTY)
+
+    def finish_settled(self) -> None:
+        """`finish`, but not before the runner can have heard what its acks were answered."""
+        rest = self.arrived_at + SETTLE_SECONDS - time.monotonic()
+        if rest > 0:
+            asyncio.get_running_loop().call_later(rest, self.finish)
+        else:
+            self.finish()
+
+
+class Told:
+    """Which cancels each instance was told, and when: a cancel ends a poll once, after that it rides along with other
+    answers, at most once a second. (An SDK below its capacity polls again at once, whatever it was told.)"""
+
+    AGAIN_SECONDS = 1.0
+    FORGET_SECONDS = 120.0
+    MOST_HOLDERS = 10_000
+
+    def __init__(self) -> None:
+        self._told: dict[int, dict[str, float]] = {}
+
+    def news(self, holder_id: int, cancels: Iterable[str]) -> set[str]:
+        """Return the cancels that this instance has not been told yet."""
+        return set(cancels) - self._told.get(holder_id, {}).keys()
+
+    def to_send(self, holder_id: int, cancels: Iterable[str], tick: float) -> list[str]:
+        """Return the cancels that an answer sent now carries, and note that they were told."""
+        told = self._told.get(holder_id, {})
+        sent = [text for text in cancels if told.get(text, -1e9) <= tick - self.AGAIN_SECONDS]
+        if sent:
+            self.note(holder_id, sent, tick)
+        return sent
+
+    def note(self, holder_id: int, cancels: Iterable[str], tick: float) -> None:
+        if holder_id not in self._told and len(self._told) >= self.MOST_HOLDERS:
+            self._prune(tick)
+        told = self._told.setdefault(holder_id, {})
+        told.update(dict.fromkeys(cancels, tick))
+
+    def hold_again(self, holder_id: int, held: Iterable[str]) -> None:
+        """These are held after all (claimed anew): the next cancel of them is news."""
+        told = self._told.get(holder_id)
+        if told:
+            for text in held:
+                told.pop(text, None)
+
+    def _prune(self, tick: float) -> None:
+        oldest = tick - self.FORGET_SECONDS
+        kept: Mapping[int, dict[str, float]] = {
+            holder_id: fresh
+            for holder_id, told in self._told.items()
+            if (fresh := {text: at for text, at in told.items() if at > oldest})
+        }
+        # Still full: one instance may be told something twice, which costs it a poll.
+        self._told = dict(kept) if len(kept) < self.MOST_HOLDERS else {}

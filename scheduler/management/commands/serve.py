@@ -1,0 +1,141 @@
+"""`manage.py serve`: the web server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, connection, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.utils.module_loading import import_string
+
+from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.kernel.errors import Conflict
+from croniq_site.kernel.loop import run_loop
+from croniq_site.kernel.stop import StopToken, stop_on_signals
+from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
+from scheduler.api.work.server import Server, listening_socket, url_of
+from scheduler.services.serving import take_the_only_server
+
+HEARTBEAT_SECONDS = 2.0
+# By name: no app imports the site's modules.
+APPLICATION = "croniq_site.asgi.application"
+
+
+class Command(BaseCommand):
+    help = "Serve the API, the long polls of runners and the pages. SIGTERM answers every waiting poll and exits."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+        parser.add_argument("--port", type=int, default=4000, help="0 takes a free one (default: %(default)s)")
+        parser.add_argument("--processes", type=int, default=1, help="PostgreSQL only; one a core at most (default: 1)")
+
+    def handle(self, *, host: str, port: int, processes: int, **options: object) -> None:
+        self._check_arguments(port, processes)
+        self._check_database()
+        try:
+            lock = take_the_only_server()
+        except Conflict as refusal:
+            raise CommandError(refusal.message) from None
+        try:
+            listener = listening_socket(host, port)
+        except OSError as error:
+            raise CommandError(
+                f"Cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}. Choose another with --port."
+            ) from None
+        connections.close_all()  # a fork must not inherit one
+        if processes == 1:
+            self._serve(listener)
+        else:
+            self._serve_in(processes, listener)
+        if lock is not None:
+            lock.close()
+
+    def _check_arguments(self, port: int, processes: int) -> None:
+        if not 0 <= port <= 65_535:
+            raise CommandError("--port is a number from 0 to 65535.")
+        if not 1 <= processes <= 64:
+            raise CommandError("--processes is a number from 1 to 64.")
+        if processes > 1 and connection.vendor != "postgresql":
+            raise CommandError("SQLite is served by one process; --processes needs PostgreSQL.")
+
+    def _check_database(self) -> None:
+        try:
+            executor = MigrationExecutor(connection)
+            pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        except DatabaseError as error:
+            raise CommandError(f"The database cannot be opened: {' '.join(str(error).split())}") from None
+        if pending:
+            raise CommandError(
+                f"The database lacks {len(pending)} migrations. Run `python3 manage.py migrate`, then serve again."
+            )
+
+    def _serve(self, listener: socket.socket) -> None:
+        stop = StopToken()
+        # uvicorn puts its own handlers in place while it runs and raises the signal again when it has stopped: it
+        # must find these then, or a stop in good order would end as a kill.
+        stop_on_signals(stop)
+        alive = threading.Thread(target=_keep_heartbeat, args=(stop,), name="croniq-heartbeat")
+        alive.start()
+        url = url_of(listener)
+        try:
+            Server(import_string(APPLICATION), is_ready=lambda: self._say(f"Croniq serves {url}")).run([listener])
+        finally:
+            stop.stop()
+            alive.join(timeout=1)
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+    def _serve_in(self, processes: int, listener: socket.socket) -> None:
+        """Serve from forks that share the socket. When one of them ends, all do: whoever started us starts us anew."""
+        children: set[int] = set()
+        for _ in range(processes):
+            pid = os.fork()
+            if pid == 0:
+                self._serve(listener)
+                os._exit(0)
+            children.add(pid)
+        listener.close()
+
+        def pass_on(signum: int, frame: object) -> None:
+            for pid in children:
+                os.kill(pid, signal.SIGTERM)
+
+        signal.signal(signal.SIGTERM, pass_on)
+        signal.signal(signal.SIGINT, pass_on)
+        failed = False
+        while children:
+            pid, status = os.wait()
+            children.discard(pid)
+            failed = failed or status != 0
+            pass_on(signal.SIGTERM, None)
+        if failed:
+            raise CommandError("A server process ended unexpectedly, so all were stopped.")
+
+
+def _keep_heartbeat(stop: StopToken) -> None:
+    """Write this process's sign of life until it stops; an outage is waited for."""
+    clock = DatabaseClock()
+    process_id = None
+
+    def step() -> float:
+        nonlocal process_id
+        if process_id is None:
+            process_id = start_heartbeat("serve", clock.now())
+        else:
+            beat(process_id, clock.now(), worked=True)
+        return HEARTBEAT_SECONDS
+
+    run_loop("heartbeat", step, stop)
+    try:
+        if process_id is not None:
+            end_heartbeat(process_id, clock.now())
+    except DatabaseError:
+        pass  # the row grows old instead
+    finally:
+        connections.close_all()

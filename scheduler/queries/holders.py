@@ -1,0 +1,55 @@
+"""What runner instances hold, and whether they still may."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from runners.models import RunnerInstance
+from scheduler.models import QueueEntry
+
+
+@dataclass
+class Holding:
+    """What an instance has: ``claims`` maps runs to the attempt it holds, ``stopping`` are runs that are final already
+    while its handler winds down."""
+
+    claims: dict[UUID, int] = field(default_factory=dict)
+    stopping: set[UUID] = field(default_factory=set)
+
+
+def holdings_of(holder_ids: Collection[int]) -> dict[int, Holding]:
+    """Return what each of these instances holds."""
+    holdings = {holder_id: Holding() for holder_id in holder_ids}
+    rows = QueueEntry.objects.filter(
+        holder_id__in=list(holdings), state__in=[QueueEntry.State.CLAIMED, QueueEntry.State.STOPPING]
+    ).values_list("holder_id", "run_id", "attempt", "state")
+    for holder_id, run_id, attempt, state in rows:
+        if state == QueueEntry.State.CLAIMED:
+            holdings[holder_id].claims[run_id] = attempt
+        else:
+            holdings[holder_id].stopping.add(run_id)
+    return holdings
+
+
+def deposed_among(holder_ids: Iterable[int]) -> set[int]:
+    """Return those that were deposed, or that are gone with their runner."""
+    asked = set(holder_ids)
+    current = RunnerInstance.objects.filter(pk__in=asked, deposed_at__isnull=True).values_list("pk", flat=True)
+    return asked - set(current)
+
+
+def due_among(run_ids: Collection[UUID], now: datetime) -> set[UUID]:
+    """Return those of these runs that anybody could claim at ``now``."""
+    if not run_ids:
+        return set()
+    ready = QueueEntry.objects.filter(run_id__in=run_ids, state=QueueEntry.State.READY, available_at__lte=now)
+    return set(ready.values_list("run_id", flat=True))
+
+
+def runner_holding(run_id: UUID) -> str | None:
+    """Return the ``runner_id`` that has this run, None if nobody has it."""
+    entry = QueueEntry.objects.filter(run_id=run_id, holder__isnull=False)
+    return entry.values_list("holder__runner__runner_id", flat=True).first()

@@ -1,0 +1,89 @@
+"""Which lanes a runner may be served from; kept in memory, because lanes are only ever added."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from scheduler.domain.job_fields import PIN_PREFIX
+from scheduler.models import Lane
+
+Lanes = tuple[tuple[int, ...], ...]
+"""Lane ids, one tuple a tenant, in each the higher priority first."""
+
+_MEMO_ENTRIES = 5_000
+_OVERLAP = 500
+"""Ids below the highest known that are read again: on PostgreSQL a lower id may be committed after a higher one."""
+
+
+@dataclass(frozen=True)
+class _Lane:
+    pk: int
+    tenant: str
+    require: frozenset[str]
+    priority: int
+
+
+class LaneDirectory:
+    """All lanes, and for each set of capabilities those that it satisfies. Safe in many threads.
+
+    ``version`` grows when lanes were added: whoever keeps an answer of `lanes_for` asks again.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._lock = threading.Lock()
+        self._lanes: dict[int, _Lane] = {}
+        self._memo: dict[tuple[frozenset[str], str | None], Lanes] = {}
+
+    def knows(self, lane_ids: Iterable[int]) -> bool:
+        return all(lane_id in self._lanes for lane_id in lane_ids)
+
+    def refresh(self) -> None:
+        """Read the lanes that were added. A query."""
+        after = max(self._lanes, default=0) - _OVERLAP
+        rows = Lane.objects.filter(pk__gt=after).values_list("pk", "tenant", "require", "priority")
+        found = {pk: _Lane(pk, tenant, frozenset(require), priority) for pk, tenant, require, priority in rows}
+        with self._lock:
+            if found.keys() <= self._lanes.keys():
+                return
+            self._lanes = {**self._lanes, **found}
+            self._memo = {}
+            self.version += 1
+
+    def lanes_for(self, capabilities: Collection[str], runner_id: str, tenant: str | None) -> Lanes:
+        """Return the lanes whose required capabilities this runner has; ``tenant`` None: of all tenants.
+
+        A pin is the capability ``runner:<id>``. Only the runner of that id has it, whatever others say of themselves.
+        """
+        lanes, memo = self._lanes, self._memo
+        has = frozenset(c for c in capabilities if not c.startswith(PIN_PREFIX)) | {PIN_PREFIX + runner_id}
+        # Runners that differ only in a name that no lane asks for share their lanes, and with them one claim.
+        has &= frozenset().union(*(lane.require for lane in lanes.values())) if lanes else frozenset()
+        key = (has, tenant)
+        answer = memo.get(key)
+        if answer is None:
+            answer = _by_tenant(
+                lane for lane in lanes.values() if lane.require <= has and tenant in (None, lane.tenant)
+            )
+            if len(memo) >= _MEMO_ENTRIES:
+                memo.clear()
+            memo[key] = answer
+        return answer
+
+
+def _by_tenant(lanes: Iterable[_Lane]) -> Lanes:
+    tenants: dict[str, list[_Lane]] = {}
+    for lane in lanes:
+        tenants.setdefault(lane.tenant, []).append(lane)
+    return tuple(
+        tuple(lane.pk for lane in sorted(tenants[tenant], key=lambda lane: (-lane.priority, lane.pk)))
+        for tenant in sorted(tenants)
+    )
+
+
+def in_turn(lanes: Lanes, turn: int) -> list[int]:
+    """Return the lane ids in order of preference: with each ``turn`` another tenant comes first."""
+    start = turn % len(lanes) if lanes else 0
+    return [lane_id for tenant in lanes[start:] + lanes[:start] for lane_id in tenant]
