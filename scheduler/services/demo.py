@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from calendars.models import Calendar
-from calendars.services import save_calendar
 from croniq_site.kernel.database import write_transaction
 from runners.services.audit import Actor
 from scheduler.models import Job
+from scheduler.services.calendars import edit_calendar
 from scheduler.services.jobs import save_job
 from scheduler.services.triggers import save_trigger
 
@@ -71,7 +71,7 @@ def create_demo_jobs(now: datetime) -> list[str]:
         if Job.objects.exists():
             return []
         if not Calendar.objects.filter(tenant="default", name=WORKING_DAYS).exists():
-            save_calendar(
+            edit_calendar(
                 {
                     "name": WORKING_DAYS,
                     "timezone": "UTC",
