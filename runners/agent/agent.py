@@ -66,15 +66,16 @@ class Agent:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        self._polling = asyncio.create_task(self._runner.run())
+        self._polling = polling = asyncio.create_task(self._runner.run())
         try:
-            await self._polling
-        except asyncio.CancelledError:
-            if not self._is_draining:
-                raise
+            # Not `await polling`: a cancellation of ours and the end of a poll that we cancelled must stay two things.
+            await asyncio.wait({polling})
         finally:
+            polling.cancel()
             await self._end_what_is_left()
             await self._client.own_http.aclose()
+        if not polling.cancelled():
+            polling.result()
         log.info("drained, nothing left to do")
 
     def stop(self) -> None:

@@ -57,6 +57,8 @@ async def run_command(
         await group.terminate(patience.grace)
         await output.finish(idle_seconds=patience.idle, delivery_seconds=patience.delivery)
         raise
+    finally:
+        output.close()
     code = group.reap() if group.exited.is_set() else None
     error = f"timed out after {_seconds(timeout_seconds)}" if is_late else describe_exit(code or 0)
     if error is not None:

@@ -19,9 +19,6 @@ _UNSENT_BYTES = 256 * 1024
 _SENT_BYTES = 12 * 1024 * 1024
 """More than the server keeps of a run (10 MiB, then it says so): what follows is read and dropped."""
 
-_AFTER_EXIT_BYTES = 2 * 1024 * 1024
-"""More than a pipe holds (1 MiB at most): whatever the process itself wrote has been read by then."""
-
 _LOOK_SECONDS = 0.1
 
 
@@ -68,7 +65,6 @@ class _Pump:
         self._splitter = LineSplitter()
         self._transport: asyncio.ReadTransport | None = None
         self.is_waiting = False  # for the process, as opposed to waiting for the server
-        self.bytes_read = 0
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -80,7 +76,6 @@ class _Pump:
             self.is_waiting = False
             if not data:
                 return
-            self.bytes_read += len(data)
             await self._write(self._splitter.feed(data))
 
     def close(self) -> None:
@@ -110,40 +105,40 @@ class Output:
     async def finish(self, *, idle_seconds: float, delivery_seconds: float) -> None:
         """Deliver what is left after the process has exited, and close the pipes.
 
-        A background process may hold them open for ever: it is waited for at most ``idle_seconds`` in all, and not
-        beyond more output than the process itself can have left behind; then the log says so. A server that does not
-        take the lines is waited for at most ``delivery_seconds``. May be called again after a cancellation.
+        A background process may hold them open for ever: time in which nothing comes is spent at most ``idle_seconds``
+        in all, then the log says so. Neither one that prints without a pause nor a server that does not take the lines
+        keeps the run longer than ``delivery_seconds``. May be called again after a cancellation.
         """
         ends_at = time.monotonic() + delivery_seconds
         is_held = await self._read_rest(idle_seconds, ends_at)
-        for task in self._tasks:
-            task.cancel()
+        self.close()
         for failure in await asyncio.gather(*self._tasks, return_exceptions=True):
             if isinstance(failure, Exception):
                 log.warning("the output of a process could not be read: %s", failure)
-        for pump in self._pumps:
-            pump.close()
         try:
             async with asyncio.timeout(max(_LOOK_SECONDS, ends_at - time.monotonic())):
                 for pump in self._pumps:
                     await pump.finish()
                 if is_held:
-                    await self._sink.say("a background process still holds the output open; it is not waited for")
+                    await self._sink.say("a background process holds the output open; what it prints is lost from here")
                 await self._sink.flush()
         except TimeoutError:
             log.warning("the server did not take all lines of a run within %g s", delivery_seconds)
 
+    def close(self) -> None:
+        """Read no more, and let go of the pipes. Harmless when it has been called before."""
+        for task in self._tasks:
+            task.cancel()
+        for pump in self._pumps:
+            pump.close()
+
     async def _read_rest(self, idle_seconds: float, ends_at: float) -> bool:
         """Let the pumps go on to the end of their pipes. True when somebody else keeps one of them open."""
         idle_left = idle_seconds
-        most = [pump.bytes_read + _AFTER_EXIT_BYTES for pump in self._pumps]
-        while time.monotonic() < ends_at:
-            unfinished = [n for n, task in enumerate(self._tasks) if not task.done()]
-            if not unfinished:
-                return False
-            if idle_left <= 0 or any(self._pumps[n].bytes_read > most[n] for n in unfinished):
-                return True
+        while unfinished := [n for n, task in enumerate(self._tasks) if not task.done()]:
             began_at = time.monotonic()
+            if idle_left <= 0 or began_at >= ends_at:
+                return True
             await asyncio.wait([self._tasks[n] for n in unfinished], timeout=min(_LOOK_SECONDS, idle_left))
             # Only waiting for the process counts, not waiting for the server; and it adds up, or a background process
             # that prints a line now and then would keep the run for ever.

@@ -21,10 +21,13 @@ class RecordingWriter:
         self.lines: list[tuple[str, str, str]] = []
         self.held = self.most_held = 0
         self.gate: asyncio.Event | None = None
+        self.pause_seconds = 0.0
 
     async def write(self, message: str, *, level: str, fields: dict[str, str]) -> None:
         if self.gate is not None:
             await self.gate.wait()
+        if self.pause_seconds:
+            await asyncio.sleep(self.pause_seconds)
         self.lines.append((fields["stream"], level, message))
         self.held += len(message)
         self.most_held = max(self.most_held, self.held)
@@ -53,7 +56,12 @@ def execute(
 ) -> list[tuple[str, str, str]]:
     """Run a command to its end and return its lines. Raises what `run_command` raises."""
     writer = writer or RecordingWriter()
-    asyncio.run(run(action, writer, env=env, timeout_seconds=timeout_seconds, patience=patience))
+
+    async def story() -> None:
+        async with asyncio.timeout(15):  # a hang fails this test and not the whole run
+            await run(action, writer, env=env, timeout_seconds=timeout_seconds, patience=patience)
+
+    asyncio.run(story())
     return writer.lines
 
 

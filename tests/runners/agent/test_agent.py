@@ -16,6 +16,7 @@ from runners.agent.client import POLL_PATH
 from runners.agent.command import Patience
 from tests.runners.agent.helpers import is_running, until
 from tests.runners.agent.test_client import assignment
+from tests.runners.agent.test_termination import STUBBORN
 
 SETTINGS = AgentSettings(
     server_url="http://127.0.0.1:4000",
@@ -112,7 +113,7 @@ def test_a_held_poll_does_not_delay_the_drain_and_the_run_is_finished() -> None:
 
 
 def test_a_second_signal_ends_the_runs_at_once_and_says_so() -> None:
-    server = Server(job("a", shell="(trap '' TERM; exec sleep 1000) & echo $!; sleep 1000"))
+    server = Server(job("a", shell=STUBBORN + "sleep 1000"))
     pids: list[int] = []
 
     async def story(agent: Agent, task: asyncio.Task[None]) -> None:
