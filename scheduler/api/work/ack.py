@@ -42,7 +42,7 @@ class Acks:
     def take(self, ack: Ack, principal: Principal) -> asyncio.Future[AckAnswer]:
         """Record the verdict. Raises Forbidden ``runner_owned``, Conflict ``stale_claim``, NotFound."""
         # Before it is committed: a look at the waiting poll right after that must know already.
-        self._desk.acking(ack.runner_id, ack.run_id)
+        self._desk.acking(ack.runner_id, ack.run_id, principal)
         return self._finishes((ack, principal))
 
     def _finish_all(self, acks: Sequence[tuple[Ack, Principal]]) -> list[AckAnswer | CroniqError]:

@@ -52,6 +52,11 @@ class Desk:
         )
         self.is_stopping = False
 
+    @property
+    def waiting(self) -> int:
+        """How many polls are being held."""
+        return len(self._held)
+
     async def start(self) -> None:
         """Read the lanes. While the database is away they are read with the first signal that it is back."""
         try:
@@ -154,10 +159,10 @@ class Desk:
     def _give_back(self, answer: Answer) -> None:
         give_back(answer.claims, self._clock.now())
 
-    def acking(self, runner_id: str, run_id: UUID) -> None:
+    def acking(self, runner_id: str, run_id: UUID, principal: Principal) -> None:
         """The runner says itself that this run is over: that it no longer holds it is no news to its waiting poll."""
         held = self._by_runner.get(runner_id)
-        if held is not None and run_id in held.request.listed:
+        if held is not None and held.principal.client_id == principal.client_id and run_id in held.request.listed:
             self._told.note(held.holder_id, [held.request.listed[run_id]], time.monotonic())
 
     # Signals
