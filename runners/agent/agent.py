@@ -60,6 +60,7 @@ class Agent:
         self._runner.set_default_handler(self._handler.handle)
         self._is_draining = False
         self._polling: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Work until told to stop and drained. Raises the SDK's errors for what retrying cannot mend."""
@@ -95,6 +96,12 @@ class Agent:
         # a cancellation while it already drains would tear the drain.
         if self._polling is not None and self._client.is_polling:
             self._polling.cancel()
+            self._leaving = asyncio.create_task(self._leave())
+
+    async def _leave(self) -> None:
+        while self._client.is_polling:  # until the cancellation has arrived there
+            await asyncio.sleep(0)
+        await self._client.leave(self._runner.inflight)
 
     async def _end_what_is_left(self) -> None:
         """After run() ended for whatever reason, nothing of ours may go on: end the runs and wait for their acks."""
@@ -102,3 +109,5 @@ class Agent:
         ends_at = time.monotonic() + _LAST_ACKS_SECONDS
         while self._runner.inflight and time.monotonic() < ends_at:
             await asyncio.sleep(_LOOK_SECONDS)
+        if self._leaving is not None:
+            await self._leaving

@@ -17,6 +17,7 @@ from croniq_runner._client import CroniqClient
 
 POLL_PATH = "/v1/work/poll"
 _LEAST_INTERVAL_SECONDS = 1.0
+_LEAVE_SECONDS = 2.0
 _EVENT_RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0)
 
 
@@ -40,6 +41,7 @@ class AgentClient(CroniqClient):
         self._options_to_adapt = options
         self._usual_interval_ms = options.renew_interval_ms
         self._leases: dict[str, float] = {}
+        self._last_poll: Any = None
         self.is_polling = False
 
     async def aclose(self) -> None:
@@ -47,6 +49,7 @@ class AgentClient(CroniqClient):
 
     async def poll(self, request: Any, *, timeout_ms: int) -> Any:
         self._leases = {run: lease for run, lease in self._leases.items() if run in request.inflight}
+        self._last_poll = request
         self.is_polling = True
         try:
             response = await super().poll(request, timeout_ms=timeout_ms)
@@ -54,6 +57,19 @@ class AgentClient(CroniqClient):
             self.is_polling = False
         self._adapt_interval()
         return response
+
+    async def leave(self, inflight: list[str]) -> None:
+        """Say in a last poll, after the one that was cut off, what this runner still has, and that it takes no more.
+
+        The cut may have hit an answer on its way: what it brought is not in ``inflight``, so the server gives it to
+        others now and not when its lease ends. Only when no poll follows, or its work would be taken for lost too.
+        """
+        if self._last_poll is None:
+            return
+        request = self._last_poll.model_copy(update={"inflight": inflight, "max_inflight": 0})
+        with contextlib.suppress(httpx.HTTPError, TimeoutError, ValueError):
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await super().poll(request, timeout_ms=int(_LEAVE_SECONDS * 1000))
 
     async def push_events(self, execution_id: str, events: list[Any]) -> None:
         """Send lines; while the server is restarting, try again for some seconds, because the SDK drops them.

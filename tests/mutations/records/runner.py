@@ -262,6 +262,14 @@ RECORDS = [
         red=[AGENT + "test_a_held_poll_does_not_delay_the_drain_and_the_run_is_finished"],
     ),
     Mutation(
+        name="runner-last-poll-tells-what-it-has",
+        mechanism="A drained runner's last poll tells what it has, so that an answer lost with the cut poll is known.",
+        file="runners/agent/agent.py",
+        old="await self._client.leave(self._runner.inflight)",
+        new="pass",
+        red=[AGENT + "test_a_drained_runner_says_in_a_last_poll_what_it_has_and_that_it_takes_no_more"],
+    ),
+    Mutation(
         name="runner-second-signal-ends-the-runs",
         mechanism="A second signal ends the runs at once, and their errors say so.",
         file="runners/agent/agent.py",

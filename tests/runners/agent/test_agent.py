@@ -36,13 +36,15 @@ class Server:
         self.order: list[str] = []
         self.cancel: list[str] = []
         self.is_holding = False
+        self.last_poll: dict[str, Any] = {}
         self.wake = asyncio.Event()
 
     async def answer(self, request: httpx.Request) -> httpx.Response:
         path, body = request.url.path, json.loads(request.content)
         if path == POLL_PATH:
+            self.last_poll = body
             work, self.work = self.work, []
-            if not work:
+            if not work and body["max_inflight"] > len(body["inflight"]):
                 self.is_holding = True
                 await self.wake.wait()
                 self.is_holding = False
@@ -110,6 +112,19 @@ def test_a_held_poll_does_not_delay_the_drain_and_the_run_is_finished() -> None:
     assert verdicts(server) == {"a": ("success", None)}
     assert server.lines["a"] == ["here", "done"]
     assert server.order[-1] == "ack"
+
+
+def test_a_drained_runner_says_in_a_last_poll_what_it_has_and_that_it_takes_no_more() -> None:
+    """An answer that was on its way when the poll was cut off is lost; from this the server knows it at once."""
+    server = Server(job("a", shell="echo here; sleep 0.4"))
+
+    async def story(agent: Agent, task: asyncio.Task[None]) -> None:
+        await until(lambda: server.lines and server.is_holding, "the run goes on and a poll is held")
+        agent.stop()
+
+    played(server, story)
+    assert (server.last_poll["inflight"], server.last_poll["max_inflight"]) == (["a"], 0)
+    assert server.last_poll["instance_id"]
 
 
 def test_a_second_signal_ends_the_runs_at_once_and_says_so() -> None:
