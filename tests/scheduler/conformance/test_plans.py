@@ -1,0 +1,189 @@
+"""The cost of the hot statements: what they read does not grow with what waits, nor with history."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from scheduler.domain.work import Ack, AckStatus, Ask
+from scheduler.models import QueueEntry
+from scheduler.services.claim import claim_batch, claim_due
+from scheduler.services.finish import finish
+from scheduler.services.renew import renew_held
+from scheduler.sql import postgresql, sqlite
+from tests.factories import JobFactory, LaneFactory, QueueEntryFactory, RunnerInstanceFactory
+
+pytestmark = pytest.mark.django_db
+
+MANY = 20_000
+
+
+@pytest.fixture
+def busy_lane(now, database):
+    """A lane in which 20,000 runs are due at the same instant, another 20,000 of them finished."""
+    job = JobFactory()
+    new_id, numbers = {
+        "postgresql": ("gen_random_uuid()", f"generate_series(1, {2 * MANY}) AS s(n)"),
+        "sqlite": (
+            "lower(hex(randomblob(16)))",
+            "(WITH RECURSIVE s(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM s "
+            f"WHERE n < {2 * MANY}) SELECT n FROM s) AS s",
+        ),
+    }[database]
+    with connection.cursor() as cursor:
+        # Triggered ones: they may share an instant.
+        cursor.execute(
+            "INSERT INTO scheduler_run (id, job_id, kind, scheduled_for, occurrence_at, created_at, attempt, reason, "
+            "error, runner_id) "
+            f"SELECT {new_id}, %s, 'triggered', %s, %s, %s, 0, '', '', '' FROM {numbers}",
+            [job.pk, now, now, now],
+        )
+        cursor.execute(
+            "INSERT INTO scheduler_queueentry (run_id, job_id, lane_id, own_lane, state, available_at, attempt, "
+            "max_attempts, losses, max_losses, lease_seconds, timeout_seconds, log_bytes) "
+            f"SELECT id, job_id, %s, %s, 0, %s, 0, 4, 0, 2, 60, 300, 0 FROM scheduler_run LIMIT {MANY}",
+            [job.lane_id, False, now],
+        )
+        cursor.execute("ANALYZE")
+    assert QueueEntry.objects.count() == MANY
+    return job.lane
+
+
+def plan_of(statement: str, parameters: list) -> dict:
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters)
+        plan = cursor.fetchone()[0]
+    return (json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]
+
+
+def nodes_of(plan: dict) -> list[dict]:
+    return [plan, *(node for child in plan.get("Plans", []) for node in nodes_of(child))]
+
+
+def test_a_claim_reads_the_claimable_index_and_locks_only_what_it_takes(now, busy_lane, database):
+    if database != "postgresql":
+        pytest.skip("the plan of PostgreSQL; SQLite's is below")
+    holder = RunnerInstanceFactory()
+    parameters = [[holder.pk], [10], [busy_lane.pk], [0], [500], now, [], now]
+    plan = plan_of(postgresql.CLAIM, parameters)
+    nodes = nodes_of(plan)
+    assert "queue_entry_claimable" in {node.get("Index Name") for node in nodes}
+    assert not [n for n in nodes if n["Node Type"] == "Seq Scan" and n["Relation Name"].startswith("scheduler_")]
+    (locks,) = [n for n in nodes if n["Node Type"] == "LockRows" and reads(n)]
+    assert locks["Actual Rows"] == 10
+    # Ten rows of 20,000, each by a handful of pages; reading the queue once would be several hundred.
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 400
+    assert QueueEntry.objects.filter(state=QueueEntry.State.CLAIMED).count() == 10
+
+
+def reads(node: dict) -> bool:
+    return any(n.get("Relation Name") == "scheduler_queueentry" for n in nodes_of(node))
+
+
+def test_a_claim_that_finds_nothing_in_its_lanes_reads_nothing_of_the_others(now, busy_lane, database):
+    if database != "postgresql":
+        pytest.skip("the plan of PostgreSQL; SQLite's is below")
+    empty = [LaneFactory(priority=n).pk for n in range(1, 20)]
+    parameters = [[RunnerInstanceFactory().pk], [10], empty, [0] * 19, [500] * 19, now, [], now]
+    plan = plan_of(postgresql.CLAIM, parameters)
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100
+
+
+def test_an_ack_reads_by_key_only(now, busy_lane, database):
+    if database != "postgresql":
+        pytest.skip("the plan of PostgreSQL")
+    holder = RunnerInstanceFactory()
+    claimed = claim_due(now, 10, holder.pk, [busy_lane.pk])
+    parameters = [
+        sorted(one.run_id for one in claimed),
+        [1] * 10,
+        [holder.runner.runner_id] * 10,
+        [5] * 10,
+        now,
+    ]
+    plan = plan_of(postgresql.COMPLETE, parameters)
+    big = ("scheduler_run", "scheduler_queueentry")
+    assert not [n for n in nodes_of(plan) if n["Node Type"] == "Seq Scan" and n["Relation Name"] in big]
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 800
+
+
+def test_sqlite_claims_by_the_claimable_index_in_its_order(now, busy_lane, database):
+    if database != "sqlite":
+        pytest.skip("the plan of SQLite; PostgreSQL's is above")
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {sqlite.DUE}", [busy_lane.pk, str(now), "[]", 10, 0])
+        plan = "\n".join(row[3] for row in cursor.fetchall())
+    assert "USING INDEX queue_entry_claimable (lane_id=? AND available_at<?)" in plan
+    assert "TEMP B-TREE" not in plan
+
+
+def test_the_text_of_a_statement_does_not_depend_on_how_many_rows_it_takes(now, database, lane):
+    if database != "postgresql":
+        pytest.skip("SQLite has nothing to prepare once for all connections")
+    holders = [RunnerInstanceFactory() for _ in range(3)]
+    texts = set()
+    for k in (1, 3):
+        asks = [Ask(holder.pk, k) for holder in holders[:k]]
+        with CaptureQueriesContext(
+            connection,
+        ) as captured:
+            claim_batch(now, asks, [lane.pk, *(LaneFactory(priority=n).pk for n in range(1, k))])
+        (text,) = [q["sql"] for q in captured if "picked" in q["sql"]]
+        texts.add(re.sub(r"'[^']*'|\b\d+\b", "?", text))
+    assert len(texts) == 1
+
+
+def test_a_claim_and_its_acks_are_a_fixed_number_of_statements(now, lane, holder, database):
+    for _ in range(20):
+        QueueEntryFactory(job__lane=lane)
+
+    def statements(limit):
+        with CaptureQueriesContext(connection) as claiming:
+            claimed = claim_due(now, limit, holder.pk, [lane.pk])
+        acks = [Ack(one.run_id, 1, holder.runner.runner_id, AckStatus.SUCCESS) for one in claimed]
+        with CaptureQueriesContext(connection) as renewing:
+            renew_held(holder.pk, [one.run_id for one in claimed], now)
+        with CaptureQueriesContext(connection) as finishing:
+            finish(acks, now)
+        return [len([q for q in queries if "SAVEPOINT" not in q["sql"]]) for queries in (claiming, renewing, finishing)]
+
+    assert statements(15) == statements(2) == ([1, 1, 1] if database == "postgresql" else [4, 2, 3])
+
+
+def test_failures_are_a_fixed_number_of_statements(now, lane, holder):
+    for _ in range(20):
+        QueueEntryFactory(job=JobFactory(lane=lane))
+
+    def statements(limit):
+        claimed = claim_due(now, limit, holder.pk, [lane.pk])
+        acks = [Ack(one.run_id, 1, holder.runner.runner_id, AckStatus.FAILURE) for one in claimed]
+        with CaptureQueriesContext(connection) as finishing:
+            finish(acks, now)
+        return len(finishing)
+
+    assert statements(15) == statements(2)
+
+
+def test_closing_a_run_touches_no_index(now, database, lane, holder):
+    if database != "postgresql":
+        pytest.skip("heap-only updates are PostgreSQL's")
+    for _ in range(30):
+        QueueEntryFactory(job__lane=lane)
+    claimed = claim_due(now, 30, holder.pk, [lane.pk])
+    before = updates_of("scheduler_run")
+    acks = [Ack(one.run_id, 1, holder.runner.runner_id, AckStatus.SUCCESS, duration_ms=5) for one in claimed]
+    finish(acks, now + timedelta(seconds=1))
+    after = updates_of("scheduler_run")
+    # All that this transaction updated in the table, and all of it heap-only.
+    assert (after[0] - before[0], after[1] - before[1]) == (30, 30)
+
+
+def updates_of(table: str) -> tuple[int, int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = %s", [table])
+        return cursor.fetchone()

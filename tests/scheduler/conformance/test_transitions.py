@@ -1,0 +1,140 @@
+"""The services against the table: every event from every state, on the real database."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from croniq_site.kernel.errors import Conflict
+from scheduler.domain.transitions import EDGES, TERMINAL, Event, State, next_state
+from scheduler.domain.work import Ack, AckStatus, LossCause
+from scheduler.models import QueueEntry, Run
+from scheduler.services.cancel import cancel_runs
+from scheduler.services.claim import claim_due
+from scheduler.services.finish import finish, time_out
+from scheduler.services.queue import STATE_NUMBERS
+from scheduler.services.release import bury, reap_leases, release, wind_down
+from tests.factories import NOW, QueueEntryFactory, RunFactory, RunnerInstanceFactory
+from tests.scheduler.conformance.snapshots import SYSTEM_ACTOR, everything
+
+pytestmark = pytest.mark.django_db
+
+LAST = {Event.BURY, Event.FAIL, Event.TIME_OUT, Event.LOSE_LAST}
+"""Events of a run whose attempts are used up."""
+
+
+def run_in(state: State, *, is_last: bool, chosen: State | None) -> UUID:
+    """Make a run in ``state`` whose job's rules lead to ``chosen`` where there is a choice."""
+    rules = {
+        State.GATED: {"job__max_concurrent": 1},
+        State.HELD: {"job__paused_at": NOW},
+        State.FAILED: {"job__dead_letter_enabled": False},
+    }.get(chosen, {})
+    if state in TERMINAL:
+        problem = None if state is State.COMPLETED else state.value
+        return RunFactory(
+            verdict=state.value,
+            problem=problem,
+            attempt=1,
+            runner_id="runner",
+            claimed_at=NOW,
+            finished_at=NOW,
+            **rules,
+        ).pk
+    if state is State.STOPPING:
+        verdict = (chosen or State.CANCELLED).value
+        return QueueEntryFactory(stopping=True, run__verdict=verdict, run__problem=verdict).run_id
+    attempts = {"attempt": 4, "losses": 2} if is_last else {"attempt": 1}
+    held = {"claimed": True} if state is State.CLAIMED else {}
+    return QueueEntryFactory(state=STATE_NUMBERS[state], **attempts, **held, **rules).run_id
+
+
+def state_of(run_id: UUID) -> State:
+    entry = QueueEntry.objects.filter(pk=run_id).first()
+    if entry is not None:
+        return {number: state for state, number in STATE_NUMBERS.items()}[entry.state]
+    return State(Run.objects.get(pk=run_id).verdict)
+
+
+def happen(event: Event, run_id: UUID) -> None:
+    """Let ``event`` come from outside, said by the holder where there is one."""
+    entry = QueueEntry.objects.filter(pk=run_id).first()
+    attempt = entry.attempt if entry else 1
+    holder = entry.holder if entry else None
+    runner_id = holder.runner.runner_id if holder else "runner"
+    lane_ids = [entry.lane_id] if entry else []
+    if event is Event.CLAIM:
+        claim_due(NOW, 1, RunnerInstanceFactory().pk, lane_ids)
+    elif event is Event.BURY:
+        bury([run_id], NOW)
+    elif event is Event.SUCCEED:
+        finish([Ack(run_id, attempt, runner_id, AckStatus.SUCCESS)], NOW)
+    elif event in (Event.RETRY, Event.FAIL):
+        finish([Ack(run_id, attempt, runner_id, AckStatus.FAILURE)], NOW)
+    elif event is Event.TIME_OUT:
+        time_out(NOW + timedelta(days=1), 10)
+    elif event in (Event.LOSE, Event.LOSE_LAST):
+        release([(run_id, attempt)], NOW, LossCause.TAKEOVER)
+    elif event is Event.GIVE_BACK:
+        release([(run_id, attempt)], NOW, LossCause.DISCONNECTED)
+    elif event is Event.CANCEL:
+        with contextlib.suppress(Conflict):
+            cancel_runs([run_id], NOW, SYSTEM_ACTOR)
+    elif event is Event.WIND_DOWN:
+        wind_down(holder.pk if holder else 0, [run_id], NOW)
+    else:
+        raise AssertionError(f"no service is known for {event}")
+
+
+def winds_down_by_ack(state: State, event: Event) -> bool:
+    """An ack of a stopping run is no verdict: it is how the handler says that it is gone."""
+    return state is State.STOPPING and event in (Event.SUCCEED, Event.RETRY, Event.FAIL)
+
+
+CASES = [
+    (state, event, chosen)
+    for state in State
+    for event in Event
+    for chosen in EDGES.get((state, event), (None,))
+    if not winds_down_by_ack(state, event)
+]
+
+
+@pytest.mark.parametrize(("state", "event", "chosen"), CASES, ids=lambda value: value.value if value else "no edge")
+def test_a_service_does_what_the_table_says_and_nothing_where_it_says_nothing(state, event, chosen):
+    run_id = run_in(state, is_last=event in LAST, chosen=chosen)
+    assert state_of(run_id) is state
+    bystander = QueueEntryFactory(available_at=NOW + timedelta(days=2))
+    before = everything()
+    happen(event, run_id)
+    if chosen is None:
+        assert everything() == before
+    else:
+        assert state_of(run_id) is next_state(state, event, chosen)
+    assert state_of(bystander.run_id) is State.READY
+
+
+@pytest.mark.parametrize("verdict", EDGES[State.STOPPING, Event.WIND_DOWN])
+@pytest.mark.parametrize("way", ["ack of success", "ack of failure", "lease's end", "a poll without it"])
+def test_a_handler_may_go_in_four_ways_and_the_verdict_stays(verdict, way):
+    run_id = run_in(State.STOPPING, is_last=False, chosen=verdict)
+    before = Run.objects.values().get(pk=run_id)
+    if way == "ack of success":
+        happen(Event.SUCCEED, run_id)
+    elif way == "ack of failure":
+        happen(Event.FAIL, run_id)
+    elif way == "lease's end":
+        reap_leases(NOW + timedelta(days=1))
+    else:
+        happen(Event.WIND_DOWN, run_id)
+    assert state_of(run_id) is verdict
+    assert Run.objects.values().get(pk=run_id) == before
+
+
+def test_a_deadline_with_attempts_left_is_a_retry():
+    run_id = run_in(State.CLAIMED, is_last=False, chosen=None)
+    happen(Event.TIME_OUT, run_id)
+    assert state_of(run_id) is next_state(State.CLAIMED, Event.RETRY)
