@@ -1,0 +1,167 @@
+"""Polls whose connection closes, that are followed by another, or whose server stops."""
+
+from __future__ import annotations
+
+import json
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+
+from scheduler.api.work import claiming
+from scheduler.models import Attempt, QueueEntry
+from scheduler.services.wake import wake
+from tests.factories import LaneFactory
+from tests.scheduler.edge.helpers import FakeRunner, Gate, due_run, result, state_of
+from tests.support.polling import poll_until
+from tests.support.server import LiveEdge, live_edge
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def raw_poll(server: LiveEdge, runner: FakeRunner) -> socket.socket:
+    """Send a poll over a connection of its own and return that without reading."""
+    address = urlsplit(server.base_url)
+    body = json.dumps(runner.body()).encode()
+    head = (
+        f"POST /v1/work/poll HTTP/1.1\r\nHost: {address.netloc}\r\nAuthorization: ApiKey {runner.key}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    connection = socket.create_connection((address.hostname, address.port))
+    connection.sendall(head.encode() + body)
+    return connection
+
+
+def test_a_poll_whose_connection_has_closed_takes_no_work():
+    with live_edge(hold_seconds=30) as server:
+        key, desk = server.key(), server.application.edge.desk
+        lane = LaneFactory()
+        connection = raw_poll(server, FakeRunner(server, key, "gone"))
+        poll_until(lambda: desk.waiting == 1, what="the poll is being held")
+        connection.close()
+        poll_until(lambda: desk.waiting == 0, what="the server sees that it is gone")
+        due_run()
+        wake([lane.pk])
+        (work,) = FakeRunner(server, key, "here").work()
+        assert work["attempt"] == 1
+        assert not Attempt.objects.exists()
+
+
+def test_a_claim_whose_connection_closes_before_the_answer_goes_back_at_once(monkeypatch):
+    entry = due_run()
+    gate = Gate(claiming.claim_round)
+    with live_edge(hold_seconds=30) as server:
+        monkeypatch.setattr(claiming, "claim_round", gate.after)
+        key, edge = server.key(), server.application.edge
+        connection = raw_poll(server, FakeRunner(server, key, "gone"))
+        assert gate.finished.wait(10)
+        assert state_of(entry.run_id) is QueueEntry.State.CLAIMED
+        connection.close()
+        poll_until(lambda: edge.desk.waiting == 0, what="the server sees that it is gone")
+        gate.open.set()
+        poll_until(lambda: state_of(entry.run_id) is QueueEntry.State.READY, what="the run is given back")
+        # No loss, and the attempt was given back with it.
+        assert QueueEntry.objects.get().attempt == 0
+        assert not Attempt.objects.exists()
+        (work,) = FakeRunner(server, key, "here").work()
+        assert work["attempt"] == 1
+
+
+def test_a_newer_poll_of_the_instance_ends_the_older_one_and_gets_the_work():
+    with live_edge(hold_seconds=30) as server:
+        key = server.key()
+        lane = LaneFactory()
+        older = FakeRunner(server, key).hold()
+        newer = FakeRunner(server, key).start()
+        assert result(older).json() == {"work": [], "cancel": []}
+        poll_until(lambda: server.application.edge.desk.waiting == 1, what="the newer poll is being held")
+        due_run()
+        wake([lane.pk])
+        assert len(result(newer).json()["work"]) == 1
+
+
+def test_what_was_claimed_for_the_older_poll_is_no_lost_answer(monkeypatch):
+    entry = due_run()
+    gate = Gate(claiming.claim_round)
+    with live_edge(hold_seconds=30) as server:
+        monkeypatch.setattr(claiming, "claim_round", gate.after)
+        key = server.key()
+        older = FakeRunner(server, key).start()
+        assert gate.finished.wait(10)
+        newer = FakeRunner(server, key).start()
+        assert result(older).json() == {"work": [], "cancel": []}
+        gate.open.set()
+        (work,) = result(newer).json()["work"]
+        assert (work["execution_id"], work["attempt"]) == (str(entry.run_id), 1)
+        assert not Attempt.objects.exists()
+
+
+def test_an_answer_that_cannot_be_written_down_gives_its_claims_back(monkeypatch):
+    entry = due_run()
+    with live_edge(hold_seconds=30) as server:
+
+        def broken(*arguments):
+            raise RuntimeError("no assignment today")
+
+        monkeypatch.setattr(claiming, "assignments", broken)
+        runner = FakeRunner(server, server.key())
+        assert runner.poll().status_code == 500
+        assert state_of(entry.run_id) is QueueEntry.State.READY
+        assert QueueEntry.objects.get().attempt == 0
+        monkeypatch.undo()
+        (work,) = runner.work()
+        assert work["attempt"] == 1
+
+
+def test_a_server_that_stops_answers_every_waiting_poll():
+    with live_edge(hold_seconds=30) as server:
+        key = server.key()
+        held = [FakeRunner(server, key, f"r{number}").hold() for number in range(5)]
+        server.application.edge.desk.stop()
+        for answer in map(result, held):
+            assert (answer.status_code, answer.json()) == (200, {"work": [], "cancel": []})
+            assert answer.headers["connection"] == "close"
+        # Whoever still comes is answered at once, without work.
+        due_run()
+        assert FakeRunner(server, key).poll().json() == {"work": [], "cancel": []}
+        assert QueueEntry.objects.get().state == QueueEntry.State.READY
+
+
+def test_a_claim_under_way_when_the_server_stops_is_still_answered(monkeypatch):
+    due_run()
+    gate = Gate(claiming.claim_round)
+    with live_edge(hold_seconds=30) as server:
+        monkeypatch.setattr(claiming, "claim_round", gate.after)
+        answer = FakeRunner(server, server.key()).start()
+        assert gate.finished.wait(10)
+        server.application.edge.desk.stop()
+        gate.open.set()
+        assert len(result(answer).json()["work"]) == 1
+
+
+def test_polls_that_wait_at_the_same_lanes_share_one_claim(monkeypatch):
+    gate = Gate(claiming.claim_batch)
+    with live_edge(hold_seconds=30) as server:
+        key = server.key()
+        lane = LaneFactory()
+        held = [FakeRunner(server, key, f"r{number}").hold() for number in range(20)]
+        for _ in held:
+            due_run()
+        monkeypatch.setattr(claiming, "claim_batch", gate.counted)
+        wake([lane.pk])
+        works = [result(answer).json()["work"] for answer in held]
+        ids = [work["execution_id"] for answered in works for work in answered]
+        assert len(ids) == len(set(ids)) == 20
+        # One for the signal, and one more where a look at the database's version said the same again.
+        assert gate.calls <= 3
+
+
+def test_one_due_run_among_many_waiting_polls_is_claimed_once():
+    with live_edge(hold_seconds=1.5) as server:
+        key = server.key()
+        lane = LaneFactory()
+        held = [FakeRunner(server, key, f"r{number}").hold(max_inflight=1) for number in range(10)]
+        entry = due_run()
+        wake([lane.pk])
+        works = [work for answer in held for work in result(answer).json()["work"]]
+        assert [work["execution_id"] for work in works] == [str(entry.run_id)]
