@@ -321,7 +321,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', True), ('problem__isnull', True), ('verdict__isnull', True)), models.Q(('finished_at__isnull', False), ('problem__isnull', True), ('verdict', 'completed')), models.Q(('finished_at__isnull', False), ('problem', models.F('verdict')), ('verdict__in', ['failed', 'dead', 'cancelled', 'skipped'])), _connector='OR'), name='run_problem_repeats_verdict'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', True), ('problem__isnull', True), ('verdict__isnull', True)), models.Q(('finished_at__isnull', False), ('problem__isnull', True), ('verdict', 'completed'), ('verdict__isnull', False)), models.Q(('finished_at__isnull', False), ('problem', models.F('verdict')), ('problem__isnull', False), ('verdict__in', ['failed', 'dead', 'cancelled', 'skipped']), ('verdict__isnull', False)), _connector='OR'), name='run_problem_repeats_verdict'),
         ),
         migrations.AddIndex(
             model_name='idempotencykey',

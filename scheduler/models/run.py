@@ -66,9 +66,12 @@ class Run(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(verdict__isnull=True, problem__isnull=True, finished_at__isnull=True)
-                | Q(verdict="completed", problem__isnull=True, finished_at__isnull=False)
+                # IS NOT NULL beside each comparison: a check that comes out as unknown lets the row pass.
+                | Q(verdict__isnull=False, verdict="completed", problem__isnull=True, finished_at__isnull=False)
                 | Q(
+                    verdict__isnull=False,
                     verdict__in=["failed", "dead", "cancelled", "skipped"],
+                    problem__isnull=False,
                     problem=models.F("verdict"),
                     finished_at__isnull=False,
                 ),
