@@ -138,3 +138,10 @@ def test_h_stands_for_the_same_value_of_a_job_and_for_different_ones_of_differen
         assert quarter[0] < 15 * 60
         assert parse_cron("0 0 H * *", key).month_days(2026, 2)
         assert 9 <= parse_cron("0 H(9-16) * * *", key).hours[0] <= 16
+
+
+def test_a_long_text_is_refused_by_its_length():
+    for text in ("*" * 256, "0," * 200 + "0 * * * *", " " * 300 + "* * * * *"):
+        with pytest.raises(InvalidField, match="255 characters"):
+            parse_cron(text)
+    assert parse_cron("0," * 120 + "0 * * * *").in_hour == (0,)
