@@ -37,9 +37,13 @@ class LogSink:
         self._writer = writer
         self._unsent = self._total = 0
 
+    @property
+    def is_full(self) -> bool:
+        return self._total > _SENT_BYTES
+
     async def write(self, line: str, *, stream: str, level: str) -> None:
         size = len(line) + 1
-        if self._total > _SENT_BYTES:
+        if self.is_full:
             return
         self._total += size
         self._unsent += size
@@ -76,7 +80,10 @@ class _Pump:
             self.is_waiting = False
             if not data:
                 return
-            await self._write(self._splitter.feed(data))
+            if (
+                not self._sink.is_full
+            ):  # else not even worth splitting: a job that prints gigabytes shall not cost a core
+                await self._write(self._splitter.feed(data))
 
     def close(self) -> None:
         """Close the pipe: whoever still writes to it gets SIGPIPE, as from any reader that has gone."""

@@ -47,7 +47,9 @@ class RunnerProcess:
 
 
 @contextlib.contextmanager
-def runner(server: LiveEdge, tmp_path: Path, *options: str, key: str = "") -> Iterator[RunnerProcess]:
+def runner(
+    server: LiveEdge, tmp_path: Path, *options: str, key: str = "", ignores_sigchld: bool = False
+) -> Iterator[RunnerProcess]:
     """Start a runner that is told a URL and a key; the database that its environment names does not exist."""
     log = tmp_path / "runner.log"
     environment = os.environ | {
@@ -56,6 +58,11 @@ def runner(server: LiveEdge, tmp_path: Path, *options: str, key: str = "") -> It
         "CRONIQ_RUNNER_KEY": key or server.key(),
     }
     arguments = [sys.executable, "manage.py", "runner", "--server", server.base_url, "--runner-id", "r1", *options]
+    if ignores_sigchld:
+        code = (
+            "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+        )
+        arguments = [sys.executable, "-c", code, *arguments]
     with log.open("w") as stderr:
         process = subprocess.Popen(arguments, cwd=ROOT, env=environment, stderr=stderr)
     try:
@@ -102,6 +109,12 @@ def test_commands_run_and_their_lines_arrive_complete_and_in_order(tmp_path: Pat
         process.signal()
         process.ends_with(0)
     assert not QueueEntry.objects.exists()
+
+
+def test_a_failure_is_one_though_the_runners_parent_ignored_sigchld(tmp_path: Path) -> None:
+    """What is ignored is inherited, and the kernel then keeps no exit codes: every failure would be a success."""
+    with live_edge() as server, runner(server, tmp_path, ignores_sigchld=True):
+        assert finished(due("exit 3", max_retries=0)).error == "exit code 3"
 
 
 def test_a_cancel_reaches_the_command_within_a_second_though_the_runner_is_full(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ ENVIRONMENT = "tests/runners/agent/test_environment.py::"
 CLIENT = "tests/runners/agent/test_client.py::"
 AGENT = "tests/runners/agent/test_agent.py::"
 COMMAND = "tests/runners/test_runner_command.py::"
+LIVE = "tests/runners/test_runner_live.py::"
 LINES = "tests/runners/agent/test_lines.py::"
 
 RECORDS = [
@@ -156,8 +157,8 @@ RECORDS = [
         name="runner-output-total-bound",
         mechanism="What the server will not keep is read and not sent.",
         file="runners/agent/output.py",
-        old="if self._total > _SENT_BYTES:",
-        new="if False:",
+        old="return self._total > _SENT_BYTES",
+        new="return False",
         red=[OUTPUT + "test_more_than_the_server_keeps_is_read_and_dropped"],
     ),
     Mutation(
@@ -236,6 +237,23 @@ RECORDS = [
         old="min(self._leases.values()) / 3",
         new="max(self._leases.values()) / 3",
         red=[CLIENT + "test_it_renews_every_third_of_the_shortest_lease"],
+    ),
+    Mutation(
+        name="runner-adapts-to-leases",
+        mechanism="The SDK's interval of renewal is set from the leases before it starts to renew the runs.",
+        file="runners/agent/client.py",
+        old="            self._options_to_adapt.renew_interval_ms = int(seconds * 1000)",
+        new="            pass",
+        red=[CLIENT + "test_it_renews_every_third_of_the_shortest_lease"],
+        realtime=[LIVE + "test_a_short_lease_is_renewed_while_a_poll_is_held"],
+    ),
+    Mutation(
+        name="runner-minds-its-children",
+        mechanism="A runner learns of exit codes also when its parent ignored SIGCHLD.",
+        file="runners/management/commands/runner.py",
+        old="        signal.signal(signal.SIGCHLD, signal.SIG_DFL)\n",
+        new="",
+        realtime=[LIVE + "test_a_failure_is_one_though_the_runners_parent_ignored_sigchld"],
     ),
     Mutation(
         name="runner-forgets-leases-it-does-not-hold",
