@@ -8,6 +8,7 @@ import os
 import re
 import signal
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,9 +17,11 @@ import httpx
 from croniq_runner import AuthFailedError, PollInstanceConflictError, RunnerOwnershipDeniedError
 from django.core.management.base import BaseCommand, CommandError
 
+from croniq_site.kernel.text import is_printable_name
 from runners.agent.agent import Agent, AgentSettings
 from runners.agent.environment import SECRET
 
+_MOST_INFLIGHT = 1000
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _KEY = re.compile(r"[!-~]+", re.ASCII)
 
@@ -73,12 +76,17 @@ def _agent(settings: AgentSettings) -> Agent:
         raise CommandError(f"--server: {text.removeprefix('RunnerOptions.server_url ')}", returncode=2) from None
 
 
-def _settings(options: dict[str, Any], environ: os._Environ[str] | dict[str, str]) -> AgentSettings:
+def _settings(options: dict[str, Any], environ: Mapping[str, str]) -> AgentSettings:
     """Read the options; refuse nonsense by the option's name before anything is sent."""
-    if options["max_inflight"] < 1:
-        raise CommandError("--max-inflight: at least 1.", returncode=2)
+    if not 1 <= options["max_inflight"] <= _MOST_INFLIGHT:
+        raise CommandError(f"--max-inflight: from 1 to {_MOST_INFLIGHT}.", returncode=2)
     if not 0 <= options["drain_timeout"] <= 86_400:
         raise CommandError("--drain-timeout: from 0 to 86400 seconds.", returncode=2)
+    # The server would refuse them too, but with every poll, and the SDK would go on polling.
+    named = [("--runner-id", options["runner_id"] or "r"), *(("--capability", name) for name in options["capability"])]
+    for option, name in [*named, *(("--tag", tag) for tag in options["tag"])]:
+        if not is_printable_name(name):
+            raise CommandError(f"{option}: {name!r} is not 1 to 255 printable characters.", returncode=2)
     for tag in options["tag"]:
         if not tag.partition("=")[0] or "=" not in tag:
             raise CommandError(f"--tag: {tag!r} is not of the form name=value.", returncode=2)
@@ -100,7 +108,7 @@ def _settings(options: dict[str, Any], environ: os._Environ[str] | dict[str, str
     )
 
 
-def _server(options: dict[str, Any], environ: os._Environ[str] | dict[str, str]) -> str:
+def _server(options: dict[str, Any], environ: Mapping[str, str]) -> str:
     url = (options["server"] or environ.get("CRONIQ_SERVER_URL", "")).strip()
     if not url:
         raise CommandError("--server: the server's URL is needed, here or in CRONIQ_SERVER_URL.", returncode=2)
@@ -114,7 +122,7 @@ def _server(options: dict[str, Any], environ: os._Environ[str] | dict[str, str])
     return url
 
 
-def _key(options: dict[str, Any], environ: os._Environ[str] | dict[str, str]) -> str:
+def _key(options: dict[str, Any], environ: Mapping[str, str]) -> str:
     """Return the key of the option, the variable or the file, in this order."""
     key, source = options["key"], "--key"
     if not key:
