@@ -98,14 +98,14 @@ def test_a_trigger_that_another_materializer_has_in_hand_is_left_to_it(now, data
     first, second = make_job(now, "demo:first"), make_job(now, "demo:second")
     make_trigger(first, now, every="1m")
     Trigger.objects.update(next_materialize_at=now)
-    with Session() as other:
-        other.begin()
-        other.run(lambda: list(passes._lock_due(now)))
+    with Session() as ours, Session() as theirs:
+        theirs.begin()
+        theirs.run(lambda: passes._lock_due(now))
         make_trigger(second, now, every="1m")
         Trigger.objects.filter(job=second).update(next_materialize_at=now)
-        assert materialize(now).triggers == 1
-        other.rollback()
-    assert materialize(now).triggers == 1
+        assert ours.start(materialize, now).result(10).triggers == 1
+        theirs.rollback()
+        assert ours.run(materialize, now).triggers == 1
 
 
 @pytest.mark.parametrize("step", ["insert_planned", "_record_skipped", "move_cursors", "record_events"])
