@@ -8,6 +8,7 @@ from datetime import date
 from functools import lru_cache
 
 import holidays
+from holidays.registry import EntityLoader
 
 from calendars.domain.errors import InvalidField
 
@@ -17,32 +18,28 @@ VERSION = holidays.__version__
 
 def check(country: str, subdivision: str, categories: tuple[str, ...]) -> None:
     """Refuse, naming ``holiday_country``, ``holiday_subdivision`` or ``holiday_categories``, what the package lacks."""
-    known = _countries()
-    if country not in known:
-        raise InvalidField("holiday_country", f"There are no holidays of {country[:16]!r}.{_near(country, known)}")
-    if subdivision and subdivision not in known[country]:
-        some = ", ".join(sorted(known[country])[:20]) or "none"
+    if country not in _countries():
+        raise InvalidField("holiday_country", f"There are no holidays of {country[:16]!r}.{_near(country)}")
+    # One country's module only: to load all of them takes half a second.
+    of = holidays.country_holidays(country)
+    if subdivision and subdivision not in of.subdivisions:
+        some = ", ".join(of.subdivisions[:20]) or "none"
         raise InvalidField("holiday_subdivision", f"{country} has no subdivision {subdivision[:32]!r}; it has: {some}.")
-    if categories:
-        supported = holidays.country_holidays(country).supported_categories
-        for category in categories:
-            if category not in supported:
-                some = ", ".join(sorted(supported))
-                raise InvalidField("holiday_categories", f"{country} has no category {category!r}; it has: {some}.")
+    for category in categories:
+        if category not in of.supported_categories:
+            some = ", ".join(sorted(of.supported_categories))
+            raise InvalidField("holiday_categories", f"{country} has no category {category!r}; it has: {some}.")
 
 
 @lru_cache(maxsize=1)
-def _countries() -> dict[str, frozenset[str]]:
-    return {
-        country: frozenset(subdivisions)
-        for country, subdivisions in holidays.list_supported_countries(include_aliases=False).items()
-    }
+def _countries() -> frozenset[str]:
+    return frozenset(EntityLoader.get_country_codes(include_aliases=False))
 
 
-def _near(country: str, known: Mapping[str, object]) -> str:
-    if country.upper() in known:
+def _near(country: str) -> str:
+    if country.upper() in _countries():
         return f" Did you mean {country.upper()!r}?"
-    near = difflib.get_close_matches(country.upper()[:16], known, n=1)
+    near = difflib.get_close_matches(country.upper()[:16], sorted(_countries()), n=1)
     return f" Did you mean {near[0]!r}?" if near else " Use the two letters of ISO 3166, such as 'AT'."
 
 

@@ -16,6 +16,7 @@ from enum import StrEnum
 from calendars.domain import holiday_days
 from calendars.domain.errors import InvalidField
 from calendars.domain.zones import load_zone
+from croniq_site.kernel.text import cleaned
 
 FIRST_DATE, LAST_DATE = date(1970, 1, 1), date(2199, 12, 31)
 MOST_RULES = 200
@@ -108,7 +109,7 @@ def parse_rule(values: Mapping[str, object]) -> Rule:
     """
     unknown = sorted(set(values) - _KNOWN)
     if unknown:
-        raise InvalidField(str(unknown[0])[:64], "A calendar rule has no such field.")
+        raise InvalidField(cleaned(str(unknown[0]), 256), "A calendar rule has no such field.")
     effect = values.get("effect")
     if effect not in list(Effect):
         raise InvalidField("effect", "A rule's effect is 'include' or 'exclude'.")

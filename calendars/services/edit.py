@@ -42,7 +42,7 @@ def checked_calendar(values: Mapping[str, object]) -> dict[str, object]:
     Refuses, naming the field (a rule's as ``rules.0.weekdays``), what is unknown or out of bounds.
     """
     if unknown := sorted(str(name) for name in set(values) - set(FIELDS)):
-        raise InvalidField(unknown[0][:64], "A calendar has no such field.")
+        raise InvalidField(cleaned(unknown[0], 256), "A calendar has no such field.")
     checked: dict[str, object] = {}
     if "name" in values:
         if not isinstance(values["name"], str) or not is_printable_name(values["name"]):

@@ -110,13 +110,13 @@ def parse_cron(text: str, hash_key: str = "") -> Cron:
 
     Refuses, naming ``cron_expression``, what is not cron and what can never match, such as 30 February.
     """
-    if not text.strip():
+    expression = text.strip(" \t\r\n")
+    if not expression:
         raise _refusal("A cron expression is needed, such as '0 3 * * *'.")
     if len(text) > LONGEST_TEXT:
         raise _refusal(f"A cron expression may be {LONGEST_TEXT} characters long at most; this one has {len(text)}.")
-    if not text.isascii() or not text.replace("\t", " ").isprintable():
+    if not expression.isascii() or not expression.replace("\t", " ").isprintable():
         raise _refusal("A cron expression is printable ASCII on one line.")
-    expression = text.strip()
     if expression.startswith("@"):
         macro = MACROS.get(expression.lower())
         if macro is None:
@@ -137,7 +137,7 @@ def parse_cron(text: str, hash_key: str = "") -> Cron:
     seconds = sorted(_values(second, SECOND, hash_key))
     minutes = sorted(_values(minute, MINUTE, hash_key))
     cron = Cron(
-        text=text.strip(),
+        text=expression,
         in_hour=tuple(m * 60 + s for m in minutes for s in seconds),
         hours=tuple(sorted(_values(hour, HOUR, hash_key))),
         days=_days(month_day, weekday, hash_key),

@@ -81,6 +81,7 @@ def test_a_rule_is_made_of_json_values():
         ({"holiday_subdivision": "BY"}, "holiday_subdivision"),
         ({"holiday_country": "DE", "holiday_observed": "yes"}, "holiday_observed"),
         ({"moon": "full"}, "moon"),
+        ({"moo\ud800n": "full"}, "moo\ufffdn"),
     ],
 )
 def test_a_bad_rule_is_refused_with_its_field(values, field):
