@@ -1,8 +1,14 @@
 """Every path that Django answers."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
 urlpatterns = [
+    path("", include("scheduler.api.urls")),
     path("admin/", admin.site.urls),
 ]
+
+# What no path answers: JSON for machines, a page for people.
+handler400 = "runners.api.errors.bad_request"
+handler404 = "runners.api.errors.not_found"
+handler500 = "runners.api.errors.server_error"

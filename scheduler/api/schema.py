@@ -3,29 +3,13 @@ holds the two together. What a body may say is decided by the services."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, inline_serializer
 from rest_framework import serializers
 
+from scheduler.api.openapi import HasFields
 from scheduler.models import Job, Trigger
 from scheduler.queries.runs import STATES
-
-
-class Refusal(serializers.Serializer):
-    """Why not: a code for machines, a sentence for people; with 400 the fields that are wrong."""
-
-    error = serializers.CharField()
-    message = serializers.CharField()
-    fields_ = serializers.DictField(child=serializers.ListField(child=serializers.CharField()), required=False)
-
-    def get_fields(self) -> dict[str, serializers.Field]:
-        # ``fields`` is a name that serializers use themselves.
-        declared = super().get_fields()
-        declared["fields"] = declared.pop("fields_")
-        return declared
 
 
 def text(**options: Any) -> serializers.CharField:
@@ -145,6 +129,7 @@ class ScheduleAnswer(serializers.Serializer):
     job_key = text()
     cron_expression = optional_text()
     every = period(allow_null=True)
+    anchor = at(allow_null=True)
     run_at = at(allow_null=True)
     timezone = optional_text()
     calendar = optional_text()
@@ -165,10 +150,12 @@ class ScheduleBody(serializers.Serializer):
     job_key = text(required=False)
     cron_expression = text(required=False)
     every = period(required=False)
+    anchor = at(required=False, help_text="Of every: the instants are anchor + k * every; the creation by default.")
     run_at = at(required=False)
     timezone = optional_text(required=False)
     calendar = optional_text(required=False)
     on_blocked = serializers.ChoiceField(Trigger.OnBlocked.values, required=False)
+    window = Window(required=False, allow_null=True)
     not_before = at(required=False, allow_null=True)
     not_after = at(required=False, allow_null=True)
     enabled = serializers.BooleanField(required=False)
@@ -243,17 +230,14 @@ class ExecutionDetailAnswer(ExecutionAnswer):
     attempts = AttemptAnswer(many=True)
 
 
-class LogAnswer(serializers.Serializer):
+class LogAnswer(HasFields):
     id = number()
     execution_id = serializers.UUIDField()
     timestamp = at()
     level = text()
     message = text()
-    # Named ``fields`` on the wire.
     fields_ = anything()
     attempt = number()
-
-    get_fields = Refusal.get_fields
 
 
 class CancelAnswer(serializers.Serializer):
@@ -336,67 +320,3 @@ class VersionAnswer(serializers.Serializer):
     git_sha = optional_text()
     build_time = optional_text()
     env = text()
-
-
-REFUSALS: dict[int, str] = {
-    400: "A field or a parameter is wrong.",
-    401: "No key, or one that is unknown, expired or revoked.",
-    403: "The key has not the scope.",
-    404: "There is none, or it is another tenant's.",
-    409: "Its state does not allow that.",
-    413: "The body is too large.",
-    429: "The job's queue is full.",
-    503: "The database is away; try again.",
-}
-
-
-def query(
-    name: str, kind: Any = OpenApiTypes.STR, *, enum: list[str] | None = None, says: str = ""
-) -> OpenApiParameter:
-    return OpenApiParameter(name, kind, OpenApiParameter.QUERY, enum=enum, description=says)
-
-
-PAGING = [
-    query("limit", OpenApiTypes.INT, says="1 to 500, 100 by default."),
-    query("page_size", OpenApiTypes.INT, says="1 to 500: answer pages instead of an array."),
-    query("cursor", says="From the next link of a page."),
-]
-
-
-def documented(
-    operation_id: str,
-    says: str,
-    answers: dict[int, Any],
-    *,
-    body: Any = None,
-    parameters: list[OpenApiParameter] | None = None,
-    refuses: tuple[int, ...] = (),
-    public: bool = False,
-) -> Callable:
-    """Describe a method of a view: what it answers by status, and which refusals are its own."""
-    codes = sorted({*refuses, *(() if public else (401, 403)), 503})
-    refusals = {code: OpenApiResponse(Refusal, description=REFUSALS[code]) for code in codes}
-    return extend_schema(
-        operation_id=operation_id,
-        description=says,
-        request=body,
-        parameters=parameters or [],
-        responses={**answers, **refusals},
-        auth=[] if public else None,
-    )
-
-
-def listed(answer: type[serializers.Serializer]) -> Any:
-    """An array, or with paging a page of it."""
-    from drf_spectacular.utils import PolymorphicProxySerializer
-
-    page = inline_serializer(
-        name=answer.__name__.replace("Answer", "Page"),
-        fields={"results": answer(many=True), "next": serializers.URLField(allow_null=True)},
-    )
-    return PolymorphicProxySerializer(
-        component_name=answer.__name__.replace("Answer", "List"),
-        serializers=[answer(many=True), page],
-        resource_type_field_name=None,
-        many=False,
-    )

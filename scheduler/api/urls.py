@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 from runners.api.errors import not_found
-from scheduler.api.views import dead_letters, executions, jobs, producer, runners, schedules, site
+from scheduler.api.views import calendars, dead_letters, executions, jobs, producer, runners, schedules, site
 
 urlpatterns = [
     path("health", site.Health.as_view(), name="health"),
@@ -20,6 +20,8 @@ urlpatterns = [
     path("v1/jobs/<str:job_key>/deactivate", jobs.Deactivate.as_view()),
     path("v1/schedules", schedules.Schedules.as_view()),
     path("v1/schedules/<str:trigger_id>", schedules.OneSchedule.as_view()),
+    path("v1/calendars", calendars.Calendars.as_view()),
+    path("v1/calendars/<str:calendar_id>", calendars.OneCalendar.as_view()),
     path("v1/executions", executions.Executions.as_view()),
     path("v1/executions/<str:execution_id>", executions.OneExecution.as_view()),
     path("v1/executions/<str:execution_id>/logs", executions.ExecutionLogs.as_view()),

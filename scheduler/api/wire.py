@@ -106,6 +106,7 @@ def schedule_body(trigger: Trigger) -> Body:
         "job_key": trigger.job.job_key,
         "cron_expression": trigger.cron_expression or None,
         "every": None if trigger.every is None else duration(trigger.every.total_seconds()),
+        "anchor": instant(trigger.anchor_at),
         "run_at": instant(trigger.run_at),
         "timezone": trigger.timezone or None,
         "calendar": trigger.calendar.name if trigger.calendar else None,

@@ -9,11 +9,15 @@ from uuid import UUID
 
 from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 
+from croniq_site.kernel.errors import InvalidInput
 from scheduler.models import Job, QueueEntry, Run, Trigger
+from scheduler.queries.fires import next_fires
 from scheduler.sql.arrays import ArrayHolds
 
 OVERDUE_AFTER = timedelta(seconds=60)
 """A due run that nobody has taken for so long makes its job overdue."""
+
+_WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
 
 
 @dataclass(frozen=True)
@@ -72,16 +76,15 @@ def job_states(jobs: Iterable[Job], now: datetime) -> list[JobState]:
     """Return the state of each of ``jobs``, in their order. The number of queries does not depend on theirs."""
     jobs = list(jobs)
     ids = [job.pk for job in jobs]
-    waiting = QueueEntry.objects.filter(
-        job_id=OuterRef("pk"),
-        state__in=[QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD],
+    late = QueueEntry.objects.filter(
+        job_id=OuterRef("pk"), state=QueueEntry.State.READY, available_at__lt=now - OVERDUE_AFTER
     )
     last_fired = Run.objects.filter(job_id=OuterRef("pk"), scheduled_for__lte=now).order_by("-scheduled_for", "-id")
     annotated = {
         job.pk: job
         for job in Job.objects.filter(pk__in=ids).annotate(
             last_fired_at=Subquery(last_fired.values("scheduled_for")[:1]),
-            has_late=Exists(waiting.filter(available_at__lt=now - OVERDUE_AFTER, state=QueueEntry.State.READY)),
+            has_late=Exists(late),
         )
     }
     counts = dict(
@@ -91,12 +94,12 @@ def job_states(jobs: Iterable[Job], now: datetime) -> list[JobState]:
         .order_by()
     )
     errors = dict(Trigger.objects.filter(job_id__in=ids).exclude(config_error="").values_list("job_id", "config_error"))
-    next_fires = next_fire_instants(ids, now)
+    upcoming = next_fire_instants(ids, now)
     return [
         JobState(
             job_key=job.job_key,
             status=status_of(job),
-            next_fire_at=next_fires.get(job.pk) if job.is_active else None,
+            next_fire_at=upcoming.get(job.pk) if status_of(job) == "active" else None,
             last_fired_at=annotated[job.pk].last_fired_at,
             fire_count=counts.get(job.pk, 0),
             overdue=bool(annotated[job.pk].has_late) and status_of(job) == "active",
@@ -114,15 +117,30 @@ def status_of(job: Job) -> str:
 
 
 def next_fire_instants(job_ids: Iterable[int], now: datetime) -> dict[int, datetime]:
-    """Return the next planned fire of each job that has one within the horizon."""
-    return dict(
-        QueueEntry.objects.filter(
-            job_id__in=list(job_ids),
-            state__in=[QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD],
-            attempt=0,
-            run__scheduled_for__gt=now,
-        )
+    """Return the next fire of each job that has one: planned already, else what its triggers say. Three queries."""
+    job_ids = list(job_ids)
+    found = dict(
+        QueueEntry.objects.filter(job_id__in=job_ids, state__in=_WAITING, attempt=0, run__scheduled_for__gt=now)
         .values_list("job_id")
         .annotate(Min("run__scheduled_for"))
         .order_by()
     )
+    beyond_the_horizon = (
+        Trigger.objects.filter(job_id__in=[pk for pk in job_ids if pk not in found], enabled=True)
+        .exclude(next_materialize_at=None)
+        .select_related("job", "calendar")
+        .prefetch_related("calendar__rules")
+    )
+    planned = frozenset(found)
+    for trigger in beyond_the_horizon:
+        at = _next_of(trigger, now)
+        if at is not None and trigger.job_id not in planned:
+            found[trigger.job_id] = min(at, found.get(trigger.job_id, at))
+    return found
+
+
+def _next_of(trigger: Trigger, now: datetime) -> datetime | None:
+    try:
+        return next(iter(next_fires(trigger, now, 1)), None)
+    except InvalidInput:
+        return None  # broken: its config_error says why, and it must not take the others' answer along

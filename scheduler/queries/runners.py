@@ -10,13 +10,12 @@ from django.db.models.functions import Coalesce
 
 from runners.models import Runner, RunnerInstance
 from scheduler.models import QueueEntry
+from scheduler.services.identity import FLAPPING_TAKEOVERS, FLAPPING_WINDOW
 
 ONLINE_SECONDS = 60
 """A poll is held for up to 30 s: a runner that polled within two of them is there."""
 STALE_SECONDS = 300
 """Later than this since the last poll a runner is taken for dead."""
-FLAPPING_TAKEOVERS = 3
-FLAPPING_WINDOW = timedelta(minutes=10)
 
 STATUSES = ("online", "stale", "dead")
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from django.db import IntegrityError
 from django.db.models import ProtectedError
 
-from croniq_site.kernel.database import chunks, write_transaction
+from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict
 from runners.models import Runner, RunnerInstance
 from runners.services.audit import Actor, Event, record_events
 from scheduler.domain.work import LossCause
-from scheduler.models import QueueEntry, Slot
-from scheduler.services.release import release
+from scheduler.queries.holders import holdings_of
+from scheduler.services.release import release, wind_down
 from scheduler.services.wake import tell
 
 _TRIES = 5
@@ -55,16 +55,13 @@ def _released(runner_id: str, now: datetime, actor: Actor, tenant: str | None) -
     if runner is None:
         return None
     RunnerInstance.objects.filter(runner=runner, deposed_at__isnull=True).update(deposed_at=now)
-    held = QueueEntry.objects.filter(holder__runner=runner)
-    claims = list(held.filter(state=QueueEntry.State.CLAIMED).order_by("run_id").values_list("run_id", "attempt"))
-    released = sum(release(part, now, LossCause.TAKEOVER) for part in chunks(claims))
-    # Runs that are final already: their handlers are as good as gone, and so are their slots.
-    stopping = list(held.filter(state=QueueEntry.State.STOPPING).values_list("run_id", flat=True))
-    for part in chunks(stopping):
-        Slot.objects.filter(run_id__in=part).delete()
-        QueueEntry.objects.filter(run_id__in=part, state=QueueEntry.State.STOPPING).delete()
-    instances = list(runner.instances.values_list("pk", flat=True))
-    tell(instances)
+    released = 0
+    # Deposed instances too: one of them may still wind something down.
+    holdings = holdings_of(list(runner.instances.values_list("pk", flat=True)))
+    for holder_id, holding in sorted(holdings.items()):
+        released += release(list(holding.claims.items()), now, LossCause.TAKEOVER)
+        wind_down(holder_id, holding.stopping, now)
+    tell(holdings)
     diff = {"client": runner.client.name, "claims_released": released}
     record_events(
         [Event("runner.released", "runner", runner_id, actor, tenant=runner.client.tenant or "", diff=diff)], now

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import CroniqError
+from croniq_site.kernel.text import is_printable_name
 from runners.domain.scopes import SCOPES, unknown_scopes
 from runners.models import ApiClient
 from runners.services.clients import create_client, issue_key
@@ -43,6 +44,10 @@ class Command(BaseCommand):
         tenant = _tenant(options["tenant"])
         expires_at = _expiry(options["expires"], now)
         name = options["name"]
+        if not is_printable_name(
+            name
+        ):  # before any look-up: a name with NUL is one that PostgreSQL cannot be asked for
+            raise CommandError("NAME: a name has 1 to 255 printable characters.")
         try:
             with write_transaction():
                 client = ApiClient.objects.filter(name=name).first()

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from croniq_site.kernel.errors import NotFound
 from runners.api.parameters import instant_part, text_of, uuid_in_path
 from runners.api.views import ApiView
-from scheduler.api import schema, wire
+from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
 from scheduler.queries.letters import letter_detail, letter_list
 
@@ -18,11 +18,11 @@ from scheduler.queries.letters import letter_detail, letter_list
 class DeadLetters(ApiView):
     required_scope = {"GET": "dead-letters:read"}
 
-    @schema.documented(
+    @openapi.documented(
         "listDeadLetters",
         "The dead letters, newest first.",
-        {200: schema.listed(schema.LetterAnswer)},
-        parameters=[schema.query("job_key"), *schema.PAGING],
+        {200: openapi.listed(schema.LetterAnswer)},
+        parameters=[openapi.query("job_key"), *openapi.PAGING],
         refuses=(400,),
     )
     def get(self, request: Request) -> Response:
@@ -41,7 +41,7 @@ class DeadLetters(ApiView):
 class OneDeadLetter(ApiView):
     required_scope = {"GET": "dead-letters:read"}
 
-    @schema.documented("getDeadLetter", "One dead letter.", {200: schema.LetterAnswer}, refuses=(400, 404))
+    @openapi.documented("getDeadLetter", "One dead letter.", {200: schema.LetterAnswer}, refuses=(400, 404))
     def get(self, request: Request, letter_id: str) -> Response:
         letter = letter_detail(uuid_in_path(letter_id), self.principal.tenant)
         if letter is None:

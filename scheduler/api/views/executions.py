@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from croniq_site.kernel.errors import Conflict, NotFound
 from runners.api.parameters import choice_of, flag_of, instant_of, instant_part, number_of, text_of, uuid_in_path
 from runners.api.views import ApiView
-from scheduler.api import schema, wire
+from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
 from scheduler.api.views.jobs import actor_of
 from scheduler.queries.logs import MOST_LINES, log_lines
@@ -21,18 +21,18 @@ from scheduler.services.cancel import cancel_runs
 class Executions(ApiView):
     required_scope = {"GET": "executions:read"}
 
-    @schema.documented(
+    @openapi.documented(
         "listExecutions",
         "Runs, newest first. Those that are not due yet only with planned=1.",
-        {200: schema.listed(schema.ExecutionAnswer)},
+        {200: openapi.listed(schema.ExecutionAnswer)},
         parameters=[
-            schema.query("job_key"),
-            schema.query("state", enum=list(STATES)),
-            schema.query("runner_id"),
-            schema.query("since", schema.OpenApiTypes.DATETIME, says="Scheduled for this instant or later."),
-            schema.query("until", schema.OpenApiTypes.DATETIME, says="Scheduled for before this instant."),
-            schema.query("planned", enum=["0", "1"]),
-            *schema.PAGING,
+            openapi.query("job_key"),
+            openapi.query("state", enum=list(STATES)),
+            openapi.query("runner_id"),
+            openapi.query("since", openapi.OpenApiTypes.DATETIME, says="Scheduled for this instant or later."),
+            openapi.query("until", openapi.OpenApiTypes.DATETIME, says="Scheduled for before this instant."),
+            openapi.query("planned", enum=["0", "1"]),
+            *openapi.PAGING,
         ],
         refuses=(400,),
     )
@@ -67,7 +67,7 @@ def run_in_path(view: ApiView, text: str) -> UUID:
 class OneExecution(ApiView):
     required_scope = {"GET": "executions:read"}
 
-    @schema.documented(
+    @openapi.documented(
         "getExecution", "One run with all its attempts.", {200: schema.ExecutionDetailAnswer}, refuses=(400, 404)
     )
     def get(self, request: Request, execution_id: str) -> Response:
@@ -81,13 +81,13 @@ class OneExecution(ApiView):
 class ExecutionLogs(ApiView):
     required_scope = {"GET": "executions:read"}
 
-    @schema.documented(
+    @openapi.documented(
         "getExecutionLogs",
         "What a run's handler said, in order: at most 10,000 lines; the rest with after.",
         {200: schema.LogAnswer(many=True)},
         parameters=[
-            schema.query("after", schema.OpenApiTypes.INT, says="Only lines with an id above this one."),
-            schema.query("limit", schema.OpenApiTypes.INT, says="1 to 10000, 10000 by default."),
+            openapi.query("after", openapi.OpenApiTypes.INT, says="Only lines with an id above this one."),
+            openapi.query("limit", openapi.OpenApiTypes.INT, says="1 to 10000, 10000 by default."),
         ],
         refuses=(400, 404),
     )
@@ -101,7 +101,7 @@ class ExecutionLogs(ApiView):
 class CancelExecution(ApiView):
     required_scope = {"POST": "executions:cancel"}
 
-    @schema.documented(
+    @openapi.documented(
         "cancelExecution",
         "Cancel a run: a waiting one at once, a claimed one through its runner. Again is 200, a finished one 409.",
         {200: schema.CancelAnswer},

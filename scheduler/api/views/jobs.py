@@ -9,13 +9,13 @@ from croniq_site.kernel.errors import InvalidInput, NotFound
 from runners.api.parameters import name_in_path, text_of
 from runners.api.views import ApiView
 from runners.services.audit import Actor
-from scheduler.api import schema, wire
+from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
 from scheduler.models import Job
 from scheduler.queries.jobs import job_list, job_of_key, job_states
 from scheduler.services import jobs as job_services
 
-_TAG = schema.query("tag", says="Only jobs with this tag.")
+_TAG = openapi.query("tag", says="Only jobs with this tag.")
 
 
 def actor_of(view: ApiView) -> Actor:
@@ -33,11 +33,11 @@ def job_in_path(view: ApiView, job_key: str) -> Job:
 class Jobs(ApiView):
     required_scope = {"GET": "jobs:read", "POST": "jobs:write"}
 
-    @schema.documented(
+    @openapi.documented(
         "listJobs",
         "The jobs, by key.",
-        {200: schema.listed(schema.JobAnswer)},
-        parameters=[_TAG, *schema.PAGING],
+        {200: openapi.listed(schema.JobAnswer)},
+        parameters=[_TAG, *openapi.PAGING],
         refuses=(400,),
     )
     def get(self, request: Request) -> Response:
@@ -52,7 +52,7 @@ class Jobs(ApiView):
             key_parts=(str,),
         )
 
-    @schema.documented(
+    @openapi.documented(
         "saveJob",
         "Create a job, or update the one with this key: 201 or 200.",
         {200: schema.JobAnswer, 201: schema.JobAnswer},
@@ -69,11 +69,11 @@ class Jobs(ApiView):
 class OneJob(ApiView):
     required_scope = {"GET": "jobs:read", "PUT": "jobs:write", "DELETE": "jobs:write"}
 
-    @schema.documented("getJob", "One job.", {200: schema.JobAnswer}, refuses=(404,))
+    @openapi.documented("getJob", "One job.", {200: schema.JobAnswer}, refuses=(404,))
     def get(self, request: Request, job_key: str) -> Response:
         return Response(wire.job_body(job_in_path(self, job_key)))
 
-    @schema.documented(
+    @openapi.documented(
         "updateJob",
         "Change a job: what is missing stays, null is the default again.",
         {200: schema.JobAnswer},
@@ -82,17 +82,17 @@ class OneJob(ApiView):
     )
     def put(self, request: Request, job_key: str) -> Response:
         job = job_in_path(self, job_key)
-        fields = without_unchanged(self.body, wire.job_body(job), ("created_at", "updated_at", "managed_by"))
+        fields = without_unchanged(self.body, wire.job_body(job), ("created_at", "updated_at"))
         if fields.setdefault("job_key", job_key) != job_key:
             raise InvalidInput.of("job_key", "A job keeps its key. Create another job and delete this one.")
         job, _ = job_services.save_job(fields, self.now, actor_of(self), principal=self.principal, partial=True)
         return Response(wire.job_body(job))
 
-    @schema.documented(
+    @openapi.documented(
         "deleteJob", "Delete a job: its history stays, what it has planned goes.", {204: None}, refuses=(404,)
     )
     def delete(self, request: Request, job_key: str) -> Response:
-        job_services.delete_job(job_in_path(self, job_key).job_key, self.now, actor_of(self))
+        job_services.delete_job(name_in_path(job_key, "job"), self.now, actor_of(self), self.principal)
         return Response(status=204)
 
 
@@ -104,29 +104,29 @@ def without_unchanged(body: dict, current: dict, names: tuple[str, ...]) -> dict
 class Activate(ApiView):
     required_scope = {"POST": "jobs:write"}
 
-    @schema.documented("activateJob", "Let a job's triggers fire again.", {200: schema.JobAnswer}, refuses=(404,))
+    @openapi.documented("activateJob", "Let a job's triggers fire again.", {200: schema.JobAnswer}, refuses=(404,))
     def post(self, request: Request, job_key: str) -> Response:
-        job_services.activate(job_in_path(self, job_key).job_key, self.now, actor_of(self))
-        return Response(wire.job_body(job_in_path(self, job_key)))
+        job = job_services.activate(job_in_path(self, job_key).job_key, self.now, actor_of(self), self.principal)
+        return Response(wire.job_body(job))
 
 
 class Deactivate(ApiView):
     required_scope = {"POST": "jobs:write"}
 
-    @schema.documented("deactivateJob", "Let none of a job's triggers fire.", {200: schema.JobAnswer}, refuses=(404,))
+    @openapi.documented("deactivateJob", "Let none of a job's triggers fire.", {200: schema.JobAnswer}, refuses=(404,))
     def post(self, request: Request, job_key: str) -> Response:
-        job_services.deactivate(job_in_path(self, job_key).job_key, self.now, actor_of(self))
-        return Response(wire.job_body(job_in_path(self, job_key)))
+        job = job_services.deactivate(job_in_path(self, job_key).job_key, self.now, actor_of(self), self.principal)
+        return Response(wire.job_body(job))
 
 
 class JobStates(ApiView):
     required_scope = {"GET": "jobs:read"}
 
-    @schema.documented(
+    @openapi.documented(
         "listJobStates",
         "How each job stands: its next fire, its last, whether it is overdue.",
-        {200: schema.listed(schema.JobStateAnswer)},
-        parameters=[_TAG, *schema.PAGING],
+        {200: openapi.listed(schema.JobStateAnswer)},
+        parameters=[_TAG, *openapi.PAGING],
         refuses=(400,),
     )
     def get(self, request: Request) -> Response:

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from croniq_site.kernel.errors import NotFound
 from runners.api.parameters import choice_of, name_in_path
 from runners.api.views import ApiView
-from scheduler.api import schema, wire
+from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
 from scheduler.api.views.jobs import actor_of
 from scheduler.queries.runners import STATUSES, runner_list
@@ -18,11 +18,11 @@ from scheduler.services.identities import release_identity
 class Runners(ApiView):
     required_scope = {"GET": "runners:read"}
 
-    @schema.documented(
+    @openapi.documented(
         "listRunners",
         "The runners, by id. A tenant sees those of its own API clients.",
-        {200: schema.listed(schema.RunnerAnswer)},
-        parameters=[schema.query("status", enum=list(STATUSES)), *schema.PAGING],
+        {200: openapi.listed(schema.RunnerAnswer)},
+        parameters=[openapi.query("status", enum=list(STATUSES)), *openapi.PAGING],
         refuses=(400,),
     )
     def get(self, request: Request) -> Response:
@@ -41,7 +41,7 @@ class Runners(ApiView):
 class OneRunner(ApiView):
     required_scope = {"DELETE": "runners:write"}
 
-    @schema.documented(
+    @openapi.documented(
         "releaseRunner",
         "Release a runner's identity: its claims go back, and whoever uses the id next owns it.",
         {204: None},

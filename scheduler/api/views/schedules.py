@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from croniq_site.kernel.errors import InvalidInput, NotFound
 from runners.api.parameters import name_in_path, text_of
 from runners.api.views import ApiView
-from scheduler.api import schema, wire
+from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
 from scheduler.api.views.jobs import actor_of, job_in_path, without_unchanged
 from scheduler.models import Trigger
@@ -33,11 +33,11 @@ def trigger_in_path(view: ApiView, text: str) -> Trigger:
 class Schedules(ApiView):
     required_scope = {"GET": "schedules:read", "POST": "schedules:write"}
 
-    @schema.documented(
+    @openapi.documented(
         "listSchedules",
         "The schedules, by job.",
-        {200: schema.listed(schema.ScheduleAnswer)},
-        parameters=[schema.query("job_key"), *schema.PAGING],
+        {200: openapi.listed(schema.ScheduleAnswer)},
+        parameters=[openapi.query("job_key"), *openapi.PAGING],
         refuses=(400,),
     )
     def get(self, request: Request) -> Response:
@@ -50,7 +50,7 @@ class Schedules(ApiView):
             key_parts=(str, UUID),
         )
 
-    @schema.documented(
+    @openapi.documented(
         "createSchedule",
         "Give a job one more schedule.",
         {201: schema.ScheduleAnswer},
@@ -63,18 +63,18 @@ class Schedules(ApiView):
         if not isinstance(job_key, str) or not job_key:
             raise InvalidInput.of("job_key", "A schedule names its job in job_key.")
         job = job_in_path(self, name_in_path(job_key, "job"))
-        trigger = trigger_services.save_trigger(job, fields, self.now, actor=actor_of(self))
+        trigger, _ = trigger_services.save_trigger(job, fields, self.now, actor=actor_of(self))
         return Response(wire.schedule_body(schedule_detail(trigger.id)), status=201)
 
 
 class OneSchedule(ApiView):
     required_scope = {"GET": "schedules:read", "PUT": "schedules:write", "DELETE": "schedules:write"}
 
-    @schema.documented("getSchedule", "One schedule.", {200: schema.ScheduleAnswer}, refuses=(404,))
+    @openapi.documented("getSchedule", "One schedule.", {200: schema.ScheduleAnswer}, refuses=(404,))
     def get(self, request: Request, trigger_id: str) -> Response:
         return Response(wire.schedule_body(trigger_in_path(self, trigger_id)))
 
-    @schema.documented(
+    @openapi.documented(
         "updateSchedule",
         "Change a schedule: what is missing stays. What is planned and never claimed follows.",
         {200: schema.ScheduleAnswer},
@@ -89,7 +89,8 @@ class OneSchedule(ApiView):
         trigger_services.save_trigger(trigger.job, fields, self.now, actor=actor_of(self), trigger=trigger)
         return Response(wire.schedule_body(trigger_in_path(self, trigger_id)))
 
-    @schema.documented("deleteSchedule", "Delete a schedule and what it planned.", {204: None}, refuses=(404,))
+    @openapi.documented("deleteSchedule", "Delete a schedule and what it planned.", {204: None}, refuses=(404,))
     def delete(self, request: Request, trigger_id: str) -> Response:
-        trigger_services.delete_trigger(trigger_in_path(self, trigger_id), self.now, actor=actor_of(self))
+        trigger = trigger_in_path(self, trigger_id)
+        trigger_services.delete_trigger(trigger.pk, self.now, actor=actor_of(self), principal=self.principal)
         return Response(status=204)

@@ -19,7 +19,7 @@ from rest_framework.response import Response
 
 from runners.api.authentication import PUBLIC, HasScope
 from runners.api.views import ApiView
-from scheduler.api import schema, wire
+from scheduler.api import openapi, schema, wire
 from scheduler.queries.health import site_health
 
 
@@ -27,7 +27,7 @@ class Health(ApiView):
     required_scope = {"GET": PUBLIC}
     authentication_classes = []
 
-    @schema.documented("health", "Is this server well?", {200: schema.HealthAnswer}, public=True)
+    @openapi.documented("health", "Is this server well?", {200: schema.HealthAnswer}, public=True)
     def get(self, request: Request) -> Response:
         health = site_health(self.now)
         return Response(
@@ -46,7 +46,7 @@ class Version(ApiView):
     required_scope = {"GET": PUBLIC}
     authentication_classes = []
 
-    @schema.documented("version", "Which Croniq is this?", {200: schema.VersionAnswer}, public=True)
+    @openapi.documented("version", "Which Croniq is this?", {200: schema.VersionAnswer}, public=True)
     def get(self, request: Request) -> Response:
         return Response(
             {
@@ -70,11 +70,16 @@ def installed_version() -> str:
 class OpenApi(ApiView):
     required_scope = {"GET": PUBLIC}
     authentication_classes = []
-    renderer_classes = [OpenApiYamlRenderer]
 
     @extend_schema(exclude=True)
-    def get(self, request: Request) -> Response:
-        return Response(openapi_document(), content_type="application/yaml; charset=utf-8")
+    def get(self, request: Request) -> HttpResponse:
+        return HttpResponse(openapi_text(), content_type="application/yaml; charset=utf-8")
+
+
+@lru_cache(maxsize=1)
+def openapi_text() -> bytes:
+    """Return the OpenAPI document as YAML. Made once: anybody may ask for it, and it takes a fifth of a second."""
+    return OpenApiYamlRenderer().render(openapi_document())
 
 
 def openapi_document() -> dict:
