@@ -83,7 +83,6 @@ RECORDS = [
             DOMAIN + "test_schedules.py::test_an_interval_lies_on_its_lattice_whenever_it_is_asked",
             DOMAIN + "test_schedules.py::test_an_interval_does_not_drift_over_ten_years_of_microseconds",
         ],
-        quick=True,
     ),
     Mutation(
         name="interval-nothing-before-the-anchor",
@@ -225,7 +224,6 @@ RECORDS = [
             "tests/scheduler/test_calendar_edits.py"
             "::test_closing_takes_the_planned_runs_away_and_opening_brings_them_back"
         ],
-        quick=True,
     ),
     Mutation(
         name="calendar-save-unchanged-writes-nothing",
