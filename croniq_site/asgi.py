@@ -6,6 +6,7 @@ answers as the WSGI application that it is, and never sees `/v1/work/`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,8 +28,9 @@ PAGE_THREADS = 8
 class Application:
     """One server process: `/v1/work/…` to the edge, all else to Django."""
 
-    def __init__(self, edge: Edge) -> None:
+    def __init__(self, edge: Edge, pages: Callable = django_application) -> None:
         self.edge = edge
+        self._django = pages
 
     async def __call__(self, scope: dict[str, Any], receive: Callable, send: Callable) -> None:
         if scope["type"] == "http":
@@ -53,7 +55,7 @@ class Application:
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.edge.close()
-        self._close_pages()
+        await asyncio.to_thread(self._close_pages)
         await send({"type": "lifespan.shutdown.complete"})
 
     def stop_polls(self) -> None:
@@ -62,7 +64,7 @@ class Application:
 
     def _open_pages(self) -> None:
         self._connections: list[BaseDatabaseWrapper] = []
-        self._pages = WSGIMiddleware(django_application, workers=PAGE_THREADS)
+        self._pages = WSGIMiddleware(self._django, workers=PAGE_THREADS)
         self._pages.executor.shutdown(wait=False)
         self._pages.executor = ThreadPoolExecutor(
             PAGE_THREADS, thread_name_prefix="croniq-pages", initializer=self._enter_thread

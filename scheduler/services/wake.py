@@ -22,8 +22,8 @@ from django.db import connection, transaction
 from scheduler.sql.notify import notify
 
 CHANNEL = "croniq_work"
-MOST_IDS = 300
-"""Most ids in one signal, so that it fits a NOTIFY (8,000 bytes); more means all."""
+MOST_IDS = 120
+"""Most ids of a kind in one signal, so that it fits a NOTIFY (8,000 bytes); more means all."""
 _SOCKET_PATH_BYTES = 100
 
 Ids = frozenset[int] | None

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+from django.core.wsgi import get_wsgi_application
 from django.test import override_settings
 
 from croniq_site.asgi import Application
@@ -73,7 +74,7 @@ def live_edge(
     with override_settings(
         CRONIQ_POLL_HOLD_SECONDS=hold_seconds, ALLOWED_HOSTS=list(allowed_hosts), SECURE_SSL_REDIRECT=False
     ):
-        application = Application(Edge(clock))
+        application = Application(Edge(clock), get_wsgi_application())  # built anew: it reads its settings once
         listener = listening_socket("127.0.0.1", 0)
         base_url = url_of(listener)
         server = Server(application, is_ready=ready.set)
@@ -87,3 +88,4 @@ def live_edge(
             server.should_exit = True
             thread.join(START_SECONDS)
             assert not thread.is_alive(), "the server did not stop"
+            assert not server.lifespan.shutdown_failed, "the server did not close in good order; its log says why"

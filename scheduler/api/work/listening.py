@@ -49,10 +49,12 @@ def listener_for(hear: Hear) -> Listener:
 
 class PostgresListener:
     """A connection of its own that listens. When it breaks it is made anew, with back-off; what was said meanwhile is
-    lost, so each new one begins with a wake for everybody."""
+    lost, so each new one begins with a wake for everybody. Signals of ``myself`` were heard directly and are passed
+    over."""
 
-    def __init__(self, hear: Hear) -> None:
+    def __init__(self, hear: Hear, myself: str | None = None) -> None:
         self._hear = hear
+        self._myself = myself or origin()
         self._stop = StopToken()
         self._thread = threading.Thread(target=self._run, name="croniq-listen", daemon=True)
 
@@ -95,7 +97,7 @@ class PostgresListener:
 
     def _take(self, payload: str) -> None:
         sender, _, text = payload.partition("|")
-        if sender != origin():  # what this process says itself it has heard already
+        if sender != self._myself:
             self._hear(Signal.of_text(text))
 
 

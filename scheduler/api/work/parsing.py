@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -140,15 +140,15 @@ def _finite(text: str) -> float:
 
 
 def _is_deeper_than(value: Any, levels: int) -> bool:
-    inner: Sequence[Any] = [value]
-    for _ in range(levels + 1):
-        inner = [
+    containers = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        containers = [
             item
-            for outer in inner
-            if isinstance(outer, dict | list)
+            for outer in containers
             for item in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(item, dict | list)
         ]
-        if not inner:
+        if not containers:
             return False
     return True
 
