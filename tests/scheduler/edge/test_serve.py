@@ -1,0 +1,185 @@
+"""`manage.py serve`: what it refuses to start on, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from django.core.management import CommandError, call_command
+
+from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.kernel.errors import Conflict
+from runners.domain.scopes import RUNNER_SCOPES
+from runners.models import Heartbeat, Runner
+from runners.services.clients import create_client, issue_key
+from scheduler.management.commands import serve
+from scheduler.services.serving import take_the_only_server
+from tests.scheduler.edge.helpers import due_run
+from tests.support.database import database_url
+from tests.support.polling import poll_until
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def sentence_of(*arguments: str) -> str:
+    with pytest.raises(CommandError) as refusal:
+        call_command("serve", *arguments)
+    return str(refusal.value)
+
+
+@pytest.mark.django_db
+def test_a_database_that_lacks_migrations_is_not_served(monkeypatch):
+    monkeypatch.setattr(serve.MigrationExecutor, "migration_plan", lambda self, targets: [("one", False)])
+    assert "manage.py migrate" in sentence_of()
+
+
+@pytest.mark.django_db
+def test_nonsense_is_refused_with_one_sentence(database):
+    assert "--port" in sentence_of("--port", "70000")
+    assert "--processes" in sentence_of("--processes", "0")
+    if database == "sqlite":
+        assert "PostgreSQL" in sentence_of("--processes", "2")
+
+
+@pytest.mark.django_db
+def test_a_port_that_is_taken_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(serve, "take_the_only_server", lambda: None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert sentence_of("--port", str(port)).startswith(f"Cannot listen on 127.0.0.1 port {port}: ")
+
+
+@pytest.mark.django_db
+def test_a_second_server_of_a_sqlite_database_is_refused(database):
+    lock = take_the_only_server()
+    if database == "postgresql":
+        assert lock is None
+        return
+    try:
+        with pytest.raises(Conflict) as refusal:
+            take_the_only_server()
+        assert refusal.value.code == "already_served"
+        assert f"process {os.getpid()}" in refusal.value.message
+        assert "is served already" in sentence_of("--port", "0")
+    finally:
+        lock.close()
+    take_the_only_server().close()
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `manage.py serve` on a free port; yield the process and its URL."""
+    environment = {**os.environ, "DATABASE_URL": database_url(), "CRONIQ_HTTPS": "false"}
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "serve", "--port", "0", *arguments],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("Croniq serves http"), line
+        yield process, line.split()[-1]
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def new_key() -> str:
+    now = DatabaseClock().now()
+    return issue_key(create_client("serve-test", RUNNER_SCOPES, now), now)
+
+
+@pytest.mark.realtime
+@pytest.mark.django_db(transaction=True)
+def test_sigterm_answers_two_hundred_waiting_polls_and_exits_within_a_second():
+    key = new_key()
+    due_run()  # its lane exists, so that the polls wait at one
+    with (
+        serving() as (process, url),
+        httpx.Client(
+            base_url=url,
+            headers={"authorization": f"ApiKey {key}"},
+            timeout=40,
+            limits=httpx.Limits(max_connections=None),
+        ) as http,
+    ):
+        assert len(http.post("/v1/work/poll", json={"runner_id": "first"}).json()["work"]) == 1
+
+        def poll(number: int) -> httpx.Response:
+            return http.post("/v1/work/poll", json={"runner_id": f"r{number}", "instance_id": "i"})
+
+        with ThreadPoolExecutor(200) as threads:
+            answers = [threads.submit(poll, number) for number in range(200)]
+            poll_until(lambda: Runner.objects.count() == 201, 60, what="all polls were let in")
+            assert not any(answer.done() for answer in answers)
+            asked_at = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0
+            took = time.monotonic() - asked_at
+            results = [answer.result(10) for answer in answers]
+    assert [answer.status_code for answer in results] == [200] * 200
+    assert all(answer.json() == {"work": [], "cancel": []} for answer in results)
+    assert took < 1.0, f"it took {took:.2f} s"
+    beat = Heartbeat.objects.get(kind="serve")
+    assert beat.ended_at is not None
+
+
+@pytest.mark.realtime
+@pytest.mark.django_db(transaction=True)
+def test_a_killed_server_leaves_nothing_that_stops_the_next():
+    for _ in range(2):
+        with serving() as (process, url):
+            assert httpx.post(f"{url}/v1/work/poll", json={}).status_code == 401
+            process.send_signal(signal.SIGKILL)
+            process.wait(10)
+
+
+@pytest.mark.realtime
+@pytest.mark.django_db(transaction=True)
+def test_two_processes_serve_one_port(database):
+    if database != "postgresql":
+        pytest.skip("SQLite is served by one process")
+    key = new_key()
+    with serving("--processes", "2") as (process, url):
+        headers = {"authorization": f"ApiKey {key}"}
+        for number in range(4):
+            due_run()
+            answer = httpx.post(f"{url}/v1/work/poll", json={"runner_id": f"r{number}"}, headers=headers, timeout=20)
+            assert len(answer.json()["work"]) == 1
+        poll_until(lambda: Heartbeat.objects.filter(kind="serve").count() == 2, what="both are alive")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert Heartbeat.objects.filter(kind="serve", ended_at__isnull=True).count() == 0
+
+
+@pytest.mark.realtime
+@pytest.mark.django_db(transaction=True)
+def test_an_idle_connection_outlives_the_clients_own_patience():
+    """The SDK keeps idle connections for 5 s; a server that closed them as early would reset its next request."""
+    key = new_key()
+    with serving() as (_, url), httpx.Client(base_url=url, headers={"authorization": f"ApiKey {key}"}) as http:
+        address = httpx.URL(url)
+        with socket.create_connection((address.host, address.port)) as connection_:
+            request = b"GET /v1/work/poll HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+            connection_.settimeout(5)
+            connection_.sendall(request)
+            assert connection_.recv(4096).startswith(b"HTTP/1.1 405")
+            assert not threading.Event().wait(16)  # the least keep-alive that the protocol asks for, and one more
+            connection_.sendall(request)
+            assert connection_.recv(4096).startswith(b"HTTP/1.1 405")
+        assert http.post("/v1/work/poll", json={}).status_code == 400
