@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,9 +187,10 @@ def _end(children: Sequence[subprocess.Popen[bytes]]) -> None:
         for child in children:
             if number is not None and child.poll() is None:
                 child.send_signal(number)
+        ends_at = time.monotonic() + seconds
         for child in children:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(timeout=seconds)
+                child.wait(timeout=max(0.0, ends_at - time.monotonic()))
 
 
 @contextlib.contextmanager
