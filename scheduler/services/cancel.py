@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from croniq_site.kernel.database import WRITE_BATCH_ROWS, write_transaction
+from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.services.audit import Actor, record_events
 from scheduler.domain.transitions import State
 from scheduler.models import QueueEntry, Run
 from scheduler.services import queue
 from scheduler.services.wake import tell
+
+MOST_RUNS = 150
+"""Of one call: each writes up to three rows (entry, run, event), together no more than 500."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +29,15 @@ class CancelResult:
 
 
 def cancel_runs(run_ids: Collection[UUID], now: datetime, actor: Actor, reason: str = "") -> list[CancelResult]:
-    """Cancel these runs (at most 500), all or none; one result each, in order. Audited.
+    """Cancel these runs (at most 150), all or none; one result each, in order. Audited.
 
     A waiting run is over at once. A claimed one has its verdict at once too, and its entry stays ``stopping``, with
     lease and slots, until its handler is gone. One that is cancelled already is cancelled: nothing changes. Raises
     NotFound, and Conflict ``already_finished`` for a run with another verdict. Who may cancel what is the caller's
     question.
     """
-    if len(run_ids) > WRITE_BATCH_ROWS:
-        raise InvalidInput.of("ids", f"At most {WRITE_BATCH_ROWS} executions can be cancelled at once.")
+    if len(run_ids) > MOST_RUNS:
+        raise InvalidInput.of("ids", f"At most {MOST_RUNS} executions can be cancelled at once.")
     with write_transaction():
         entries = {entry.run_id: entry for entry in queue.lock_entries(run_ids)}
         runs = Run.objects.in_bulk(list(run_ids))

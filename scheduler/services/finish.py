@@ -17,7 +17,8 @@ from scheduler.services.wake import tell, wake
 from scheduler.sql import backend
 from scheduler.sql.locks import lock_passed_deadlines
 
-ACKS_PER_TRANSACTION = 200
+ACKS_PER_TRANSACTION = 150
+"""Each ack writes up to three rows (entry, run, letter or attempt): together no more than 500."""
 RETRIES_EXHAUSTED = "retries_exhausted"
 JOB_DELETED = "job_deleted"
 TIMED_OUT = "timed_out"
@@ -197,14 +198,19 @@ def time_out(now: datetime, limit: int, rng: Random = _JITTER) -> int:
 
     What has attempts left goes back to wait at once; the last attempt's run is dead (or failed) now, and its entry is
     ``stopping`` until the handler is gone. Either way the holder's next poll lists a run that it does not hold: it is
-    told to cancel.
+    told to cancel. Several transactions: each batch stands for itself.
     """
-    with write_transaction():
-        entries = queue.lock_entries(lock_passed_deadlines(now, limit))
-        failures = [
-            _Failure(entry, Attempt.Outcome.TIMED_OUT, TIMED_OUT_ERROR, queue.duration_ms(entry.claimed_at, now))
-            for entry in entries
-        ]
-        queue.begin_stopping(_fail(failures, now, rng))
-        tell({entry.holder_id for entry in entries})
-    return len(entries)
+    done = 0
+    while (size := min(limit - done, ACKS_PER_TRANSACTION)) > 0:
+        with write_transaction():
+            entries = queue.lock_entries(lock_passed_deadlines(now, size))
+            failures = [
+                _Failure(entry, Attempt.Outcome.TIMED_OUT, TIMED_OUT_ERROR, queue.duration_ms(entry.claimed_at, now))
+                for entry in entries
+            ]
+            queue.begin_stopping(_fail(failures, now, rng))
+            tell({entry.holder_id for entry in entries})
+        done += len(entries)
+        if len(entries) < size:
+            break
+    return done

@@ -15,7 +15,8 @@ from scheduler.services import queue
 from scheduler.services.wake import tell, wake
 from scheduler.sql.locks import lock_expired_leases
 
-CLAIMS_PER_TRANSACTION = 200
+CLAIMS_PER_TRANSACTION = 100
+"""Each loss writes up to five rows (attempt, entry, run, letter, event): together no more than 500."""
 LOSSES_EXHAUSTED = "losses_exhausted"
 RETRIES_EXHAUSTED = "retries_exhausted"
 WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
@@ -156,15 +157,20 @@ def reap_leases(now: datetime, limit: int = 500) -> ReapSummary:
     """End the claims whose lease ended at or before ``now``, oldest first, at most ``limit``.
 
     A claimed run is a loss; a stopping one's handler is no longer waited for. What somebody else has locked (its
-    holder's ack, another reaper) is left to them.
+    holder's ack, another reaper) is left to them. Several transactions: each batch stands for itself.
     """
-    with write_transaction():
-        expired = queue.lock_entries(lock_expired_leases(now, limit))
-        gone = [entry for entry in expired if entry.state == QueueEntry.State.STOPPING]
-        lost = [entry for entry in expired if entry.state == QueueEntry.State.CLAIMED]
-        queue.remove_entries(gone)
-        buried = _lose(lost, now, LossCause.LEASE)
-    return ReapSummary(lost=len(lost), buried=buried, wound_down=len(gone))
+    lost = buried = wound_down = 0
+    while (size := min(limit - lost - wound_down, CLAIMS_PER_TRANSACTION)) > 0:
+        with write_transaction():
+            expired = queue.lock_entries(lock_expired_leases(now, size))
+            gone = [entry for entry in expired if entry.state == QueueEntry.State.STOPPING]
+            held = [entry for entry in expired if entry.state == QueueEntry.State.CLAIMED]
+            queue.remove_entries(gone)
+            buried += _lose(held, now, LossCause.LEASE)
+        lost, wound_down = lost + len(held), wound_down + len(gone)
+        if len(expired) < size:
+            break
+    return ReapSummary(lost=lost, buried=buried, wound_down=wound_down)
 
 
 def wind_down(holder_id: int, run_ids: Collection[UUID], now: datetime) -> int:

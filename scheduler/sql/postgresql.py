@@ -74,7 +74,8 @@ ORDER BY seat NULLS LAST, run_id
 # `held` locks in the order of run ids and looks at the guard again after a wait; the DELETE then takes what is ours.
 COMPLETE = """
 WITH acks AS MATERIALIZED (
-    SELECT * FROM unnest(%s::uuid[], %s::int[], %s::text[], %s::bigint[]) AS a(run_id, attempt, runner_id, duration_ms)
+    SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[])
+        AS a(run_id, attempt, runner_id, duration_ms)
 ), held AS MATERIALIZED (
     SELECT q.run_id, q.attempt, q.holder_id, r.runner_id, a.duration_ms
     FROM acks a

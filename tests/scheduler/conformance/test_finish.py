@@ -161,6 +161,7 @@ def test_at_most_once_is_one_attempt(now):
         {"attempt": 3},
         {"attempt": 0},
         {"attempt": -1},
+        {"attempt": 2**40},
         {"runner_id": "somebody else"},
         {"runner_id": ""},
     ],
@@ -415,3 +416,11 @@ def test_deadlines_are_taken_oldest_first_and_no_more_than_asked_for(now):
     assert Attempt.objects.get().run_id == early.run_id
     assert time_out(now + timedelta(hours=1), 1) == 1
     assert waiting(late).state == QueueEntry.State.READY
+
+
+def test_more_deadlines_than_one_transaction_takes(now, monkeypatch):
+    monkeypatch.setattr("scheduler.services.finish.ACKS_PER_TRANSACTION", 2)
+    for _ in range(5):
+        QueueEntryFactory(claimed=True)
+    assert time_out(now + timedelta(hours=1), 3) == 3
+    assert time_out(now + timedelta(hours=1), 10) == 2

@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from croniq_site.kernel.database import adapted
 from scheduler.domain.work import Ack, AckStatus, Ask
 from scheduler.models import QueueEntry
 from scheduler.services.claim import claim_batch, claim_due
@@ -41,13 +42,13 @@ def busy_lane(now, database):
             "INSERT INTO scheduler_run (id, job_id, kind, scheduled_for, occurrence_at, created_at, attempt, reason, "
             "error, runner_id) "
             f"SELECT {new_id}, %s, 'triggered', %s, %s, %s, 0, '', '', '' FROM {numbers}",
-            [job.pk, now, now, now],
+            [job.pk, *[adapted(now)] * 3],
         )
         cursor.execute(
             "INSERT INTO scheduler_queueentry (run_id, job_id, lane_id, own_lane, state, available_at, attempt, "
             "max_attempts, losses, max_losses, lease_seconds, timeout_seconds, log_bytes) "
             f"SELECT id, job_id, %s, %s, 0, %s, 0, 4, 0, 2, 60, 300, 0 FROM scheduler_run LIMIT {MANY}",
-            [job.lane_id, False, now],
+            [job.lane_id, False, adapted(now)],
         )
         cursor.execute("ANALYZE")
     assert QueueEntry.objects.count() == MANY

@@ -209,3 +209,13 @@ def test_only_stopping_runs_of_the_instance_are_wound_down(now):
     assert set(QueueEntry.objects.values_list("run_id", flat=True)) == set(asked[1:])
     assert not Slot.objects.exists()
     assert wind_down(mine.pk, [], now) == 0
+
+
+def test_more_leases_than_one_transaction_takes(now, monkeypatch):
+    monkeypatch.setattr("scheduler.services.release.CLAIMS_PER_TRANSACTION", 2)
+    for n in range(7):
+        QueueEntryFactory(**{"stopping" if n % 3 == 0 else "claimed": True})
+    first = reap_leases(now + timedelta(days=1), limit=5)
+    assert first.total == 5
+    rest = reap_leases(now + timedelta(days=1))
+    assert (first.lost + rest.lost, first.wound_down + rest.wound_down) == (4, 3)
