@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
+from types import FrameType
 from typing import Protocol
 
 import uvicorn
@@ -45,6 +47,23 @@ class Server(uvicorn.Server):
         )
         self._application = application
         self._is_ready = is_ready
+
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._exit_asked = asyncio.Event()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._exit_asked.set)
+
+    async def main_loop(self) -> None:
+        """As uvicorn's, but a signal ends it at once and not at its next tick."""
+        self._loop = asyncio.get_running_loop()
+        tick = 0
+        while not await self.on_tick(tick):
+            tick = (tick + 1) % 864_000
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._exit_asked.wait(), 0.1)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)

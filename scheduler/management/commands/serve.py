@@ -94,9 +94,13 @@ class Command(BaseCommand):
     def _serve_in(self, processes: int, listener: socket.socket) -> None:
         """Serve from forks that share the socket. When one of them ends, all do: whoever started us starts us anew."""
         children: set[int] = set()
+        # Nothing is ever written: the pipe closes when this process ends, however it ends, and the forks with it.
+        orphaned, alive = os.pipe()
         for _ in range(processes):
             pid = os.fork()
             if pid == 0:
+                os.close(alive)
+                threading.Thread(target=_stop_with_parent, args=(orphaned,), daemon=True).start()
                 self._serve(listener)
                 os._exit(0)
             children.add(pid)
@@ -116,6 +120,11 @@ class Command(BaseCommand):
             pass_on(signal.SIGTERM, None)
         if failed:
             raise CommandError("A server process ended unexpectedly, so all were stopped.")
+
+
+def _stop_with_parent(orphaned: int) -> None:
+    os.read(orphaned, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _keep_heartbeat(stop: StopToken) -> None:

@@ -25,6 +25,7 @@ from runners.models import Heartbeat, Runner
 from runners.services.clients import create_client, issue_key
 from scheduler.management.commands import serve
 from scheduler.services.serving import take_the_only_server
+from tests.factories import LaneFactory
 from tests.scheduler.edge.helpers import due_run
 from tests.support.database import database_url
 from tests.support.polling import poll_until
@@ -155,6 +156,7 @@ def test_two_processes_serve_one_port(database):
     if database != "postgresql":
         pytest.skip("SQLite is served by one process")
     key = new_key()
+    LaneFactory()
     with serving("--processes", "2") as (process, url):
         headers = {"authorization": f"ApiKey {key}"}
         for number in range(4):
@@ -165,6 +167,18 @@ def test_two_processes_serve_one_port(database):
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
         assert Heartbeat.objects.filter(kind="serve", ended_at__isnull=True).count() == 0
+
+
+@pytest.mark.realtime
+@pytest.mark.django_db(transaction=True)
+def test_the_forks_of_a_killed_server_end_with_it(database):
+    if database != "postgresql":
+        pytest.skip("SQLite is served by one process")
+    with serving("--processes", "2") as (process, _):
+        poll_until(lambda: Heartbeat.objects.filter(kind="serve").count() == 2, what="both are alive")
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+        poll_until(lambda: Heartbeat.objects.filter(kind="serve", ended_at__isnull=True).count() == 0, what="both end")
 
 
 @pytest.mark.realtime
