@@ -166,7 +166,13 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "runners.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
 }
-SPECTACULAR_SETTINGS = {"TITLE": "Croniq", "VERSION": "0.1.0", "OAS_VERSION": "3.1.0", "SERVE_INCLUDE_SCHEMA": False}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Croniq",
+    "VERSION": "0.1.0",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/v1/",  # groups the paths by what follows
+}
 
 LOGGING = {
     "version": 1,

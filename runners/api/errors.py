@@ -29,7 +29,7 @@ RETRY_AFTER_OUTAGE_SECONDS = 1
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     """Answer what a view raised. What is no refusal is a fault of ours: logged with its traceback, 500."""
-    refusal, headers = refusal_of(error), {}
+    refusal, headers = refusal_of(error), dict(getattr(error, "headers", {}))
     if refusal is None:
         request = context.get("request")
         _log.error("%s %s failed", getattr(request, "method", ""), getattr(request, "path", ""), exc_info=error)

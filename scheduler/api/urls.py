@@ -1,15 +1,19 @@
-"""The paths of the API. What is answered by the ASGI edge in production (/v1/work/…) is not here but in `work_urls`."""
+"""The paths of the API. `manage.py serve` answers /v1/work/… before Django sees it; here they are for `runserver`."""
 
 from django.urls import path, re_path
 
 from runners.api.errors import not_found
-from scheduler.api.views import calendars, dead_letters, executions, jobs, producer, runners, schedules, site
+from scheduler.api.views import calendars, dead_letters, executions, jobs, producer, runners, schedules, site, work
 
 urlpatterns = [
     path("health", site.Health.as_view(), name="health"),
     path("version", site.Version.as_view(), name="version"),
     path("metrics", site.Metrics.as_view(), name="metrics"),
     path("v1/openapi.yaml", site.OpenApi.as_view(), name="openapi"),
+    path("v1/work/poll", work.Poll.as_view()),
+    path("v1/work/ack", work.Ack.as_view()),
+    path("v1/work/renew", work.Renew.as_view()),
+    path("v1/work/<str:execution_id>/events", work.Events.as_view()),
     path("v1/trigger", producer.Trigger.as_view()),
     path("v1/jobs", jobs.Jobs.as_view()),
     # Keys have a colon: none of them is "register" or "states".

@@ -14,7 +14,9 @@ from tests.scheduler.api.test_access import METHODS, path_of
 WRITES = [
     (route, method)
     for route, _, method in METHODS
-    if method in ("POST", "PUT") and not route.endswith(("/activate", "/deactivate", "/cancel"))
+    if method in ("POST", "PUT")
+    and not route.endswith(("/activate", "/deactivate", "/cancel"))
+    and not route.startswith("v1/work/")  # these have bodies of their own kind: test_work_parity
 ]
 WRITE_IDS = [f"{method} {route}" for route, method in WRITES]
 
