@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
-from django.db.models import Min
+from django.db.models import Min, QuerySet
 
-from croniq_site.kernel.database import WRITE_BATCH_ROWS, write_transaction
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage, write_transaction
+from croniq_site.kernel.text import cleaned
 from scheduler.models import Trigger
-from scheduler.services.planning import Plan, carry_out, horizon, plan_of
+from scheduler.services.planning import RETRY_BROKEN, Plan, carry_out, horizon, plan_of
+
+_log = logging.getLogger(__name__)
 
 TRIGGERS_A_BATCH = 100
 RUNS_A_PASS = 10_000
@@ -43,7 +48,14 @@ def materialize(now: datetime, limit: int = RUNS_A_PASS) -> MaterializeSummary:
     reset_cursors(now)
     total, planned = MaterializeSummary(), 0
     while planned < limit:
-        step, rows = _batch(now, min(WRITE_BATCH_ROWS, limit - planned))
+        room = min(WRITE_BATCH_ROWS, limit - planned)
+        try:
+            step, rows = _batch(now, room)
+        except Exception as error:
+            if is_outage(error):
+                raise
+            _log.exception("a batch of triggers cannot be planned; each is tried alone")
+            step, rows = _one_by_one(now, room)
         total, planned = total + step, planned + rows
         if step.triggers == 0:
             break
@@ -51,11 +63,11 @@ def materialize(now: datetime, limit: int = RUNS_A_PASS) -> MaterializeSummary:
     return total + MaterializeSummary(is_done=is_done, next_due_at=next_due_at())
 
 
-def _batch(now: datetime, room: int) -> tuple[MaterializeSummary, int]:
+def _batch(now: datetime, room: int, only: UUID | None = None) -> tuple[MaterializeSummary, int]:
     """One transaction: the locks, the runs and the cursors, or none of it. Also says how many runs it tried."""
     with write_transaction():
         plans: list[Plan] = []
-        for trigger in _lock_due(now):
+        for trigger in _lock_due(now, only):
             if room <= 0:
                 break  # it is due still; the next batch has it
             plan = plan_of(trigger, now, room)
@@ -71,17 +83,40 @@ def _batch(now: datetime, room: int) -> tuple[MaterializeSummary, int]:
     return summary, sum(len(plan.fires) for plan in plans)
 
 
-def _lock_due(now: datetime) -> list[Trigger]:
-    """The triggers that are due, longest due first, each with its job, both locked. What another materializer or an
-    edit has in hand is left out: it is looked at again when it is free. (SQLite: the transaction is the lock.)"""
-    due = Trigger.objects.filter(
+def _one_by_one(now: datetime, room: int) -> tuple[MaterializeSummary, int]:
+    """Plan what a batch could not, each trigger in a transaction of its own, so that a row that the database or its
+    driver chokes on stands still alone, for an hour or until it is edited."""
+    total, rows = MaterializeSummary(), 0
+    for pk in _due(now).values_list("pk", flat=True)[:TRIGGERS_A_BATCH]:
+        if rows >= room:
+            break
+        try:
+            step, tried = _batch(now, room - rows, only=pk)
+        except Exception as error:
+            if is_outage(error):
+                raise
+            reason = cleaned(f"{type(error).__name__}: {error}", 2000)
+            Trigger.objects.filter(pk=pk).update(config_error=reason, next_materialize_at=now + RETRY_BROKEN)
+            step, tried = MaterializeSummary(triggers=1, broken=1), 0
+        total, rows = total + step, rows + tried
+    return total, rows
+
+
+def _due(now: datetime) -> QuerySet[Trigger]:
+    """The triggers that are due to be planned, longest due first."""
+    return Trigger.objects.filter(
         enabled=True, next_materialize_at__lte=now, job__is_active=True, job__deleted_at__isnull=True
-    )
+    ).order_by("next_materialize_at", "pk")
+
+
+def _lock_due(now: datetime, only: UUID | None = None) -> list[Trigger]:
+    """A batch of what is due, each with its job, both locked. What another materializer or an edit has in hand is left
+    out: it is looked at again when it is free. (SQLite: the transaction is the lock.)"""
+    due = _due(now) if only is None else _due(now).filter(pk=only)
     return list(
         due.select_related("job", "calendar")
         .prefetch_related("calendar__rules")
-        .select_for_update(of=("self", "job"), skip_locked=True, no_key=True)
-        .order_by("next_materialize_at", "pk")[:TRIGGERS_A_BATCH]
+        .select_for_update(of=("self", "job"), skip_locked=True, no_key=True)[:TRIGGERS_A_BATCH]
     )
 
 

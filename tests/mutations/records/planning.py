@@ -81,6 +81,14 @@ RECORDS = [
         ],
     ),
     Mutation(
+        name="plan-poison-alone",
+        mechanism="A row on which the database chokes does not stop the batch that it is in.",
+        file="scheduler/services/materialize.py",
+        old="            step, rows = _one_by_one(now, room)\n",
+        new="            raise\n",
+        red=[MATERIALIZE + "test_a_row_that_the_database_chokes_on_stops_only_itself"],
+    ),
+    Mutation(
         name="plan-broken-rests",
         mechanism="A broken trigger is tried again in an hour and not in every pass.",
         file="scheduler/services/planning.py",
