@@ -131,6 +131,9 @@ def _pytest_command(tier: str, target: Target, pytest_arguments: Sequence[str]) 
     command = [sys.executable, "-m", "pytest", "-p", counting.__name__, "-m", TIERS[tier]]
     # A cache each, or the two runs write into one another's --last-failed.
     command += ["-o", f"cache_dir=.pytest_cache/{target.name}"]
+    if tier == "realtime":
+        # They wait most of the time: the two-minute ones beside all the others, as many processes as there are cores.
+        command += ["-n", "2", "--dist", "worksteal"]
     # One file that cannot be imported must not hide what all the others say.
     return [*command, "--continue-on-collection-errors", *pytest_arguments]
 
