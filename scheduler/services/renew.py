@@ -42,10 +42,19 @@ def renew(run_id: UUID, runner_id: str, attempt: int | None, now: datetime) -> d
 
 def renew_held(holder_id: int, run_ids: Collection[UUID], now: datetime) -> set[UUID]:
     """Extend the leases of those of ``run_ids`` that the instance has claimed; return them. One statement."""
-    if not run_ids:
+    return {run_id for _, run_id in renew_claims([(holder_id, run_id) for run_id in run_ids], now)}
+
+
+def renew_claims(claims: Collection[tuple[int, UUID]], now: datetime) -> set[tuple[int, UUID]]:
+    """Extend the leases of those of ``claims`` (holder, run) that the holder has claimed; return them. One statement.
+
+    Polls that are opened in one transaction renew by one call: claims are locked in the order of run ids, as by the
+    acks; two calls would lock theirs one after the other, and meet a batch of acks in a deadlock.
+    """
+    if not claims:
         return set()
     with write_transaction():
-        return backend().renew_held(holder_id, sorted(run_ids), now)
+        return backend().renew_held(sorted(claims), now)
 
 
 def _was_taken_over(entry: QueueEntry) -> bool:

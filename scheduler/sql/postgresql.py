@@ -107,16 +107,18 @@ RETURNING r.id, r.job_id
 
 RENEW_HELD = """
 WITH held AS MATERIALIZED (
-    SELECT run_id FROM scheduler_queueentry
-    WHERE run_id = ANY (%s::uuid[]) AND holder_id = %s AND state = 3
-    ORDER BY run_id
-    FOR UPDATE
+    SELECT q.run_id, q.holder_id
+    FROM unnest(%s::bigint[], %s::uuid[]) AS a(holder_id, run_id)
+    JOIN scheduler_queueentry q ON q.run_id = a.run_id
+    WHERE q.state = 3 AND q.holder_id = a.holder_id
+    ORDER BY q.run_id
+    FOR UPDATE OF q
 )
 UPDATE scheduler_queueentry q
 SET lease_expires_at = GREATEST(q.lease_expires_at, %s::timestamptz + make_interval(secs => q.lease_seconds))
 FROM held h
-WHERE q.run_id = h.run_id AND q.state = 3 AND q.holder_id = %s
-RETURNING q.run_id
+WHERE q.run_id = h.run_id AND q.state = 3 AND q.holder_id = h.holder_id
+RETURNING q.holder_id, q.run_id
 """
 
 
@@ -174,8 +176,8 @@ def complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
         return [Closed(*row) for row in cursor.fetchall()]
 
 
-def renew_held(holder_id: int, run_ids: Sequence[UUID], now: datetime) -> set[UUID]:
-    """Extend the leases of those of ``run_ids`` that the instance has claimed; never shorten one."""
+def renew_held(claims: Sequence[tuple[int, UUID]], now: datetime) -> set[tuple[int, UUID]]:
+    """Extend the leases of those of ``claims`` (holder, run) that the holder has claimed; never shorten one."""
     with connection.cursor() as cursor:
-        cursor.execute(RENEW_HELD, [list(run_ids), holder_id, now, holder_id])
-        return {run_id for (run_id,) in cursor.fetchall()}
+        cursor.execute(RENEW_HELD, [[holder for holder, _ in claims], [run_id for _, run_id in claims], now])
+        return set(cursor.fetchall())

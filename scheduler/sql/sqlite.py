@@ -163,24 +163,25 @@ def _duration(said_ms: int | None, claimed_at: str, now: datetime) -> int:
     return max(0, (now - instant_of(claimed_at)) // timedelta(milliseconds=1))
 
 
-def renew_held(holder_id: int, run_ids: Sequence[UUID], now: datetime) -> set[UUID]:
+def renew_held(claims: Sequence[tuple[int, UUID]], now: datetime) -> set[tuple[int, UUID]]:
     """As on PostgreSQL."""
+    said, parameters = row_list("a", {"holder_id": "", "run_id": ""}, claims)
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT run_id, lease_seconds, lease_expires_at FROM scheduler_queueentry "
-            "WHERE holder_id = %s AND state = 3 AND run_id IN (SELECT value FROM json_each(%s))",
-            [holder_id, json.dumps([run_id.hex for run_id in run_ids])],
+            f"WITH {said} SELECT q.holder_id, q.run_id, q.lease_seconds, q.lease_expires_at FROM a "
+            "JOIN scheduler_queueentry q ON q.run_id = a.run_id WHERE q.state = 3 AND q.holder_id = a.holder_id",
+            parameters,
         )
         held = [
-            (run_id, max(instant_of(expires_at), now + timedelta(seconds=lease)))
-            for run_id, lease, expires_at in cursor.fetchall()
+            (holder_id, run_id, max(instant_of(expires_at), now + timedelta(seconds=lease)))
+            for holder_id, run_id, lease, expires_at in cursor.fetchall()
         ]
         if not held:
             return set()
-        renewed, parameters = row_list("d", {"run_id": "", "lease_expires_at": ""}, held)
+        renewed, parameters = row_list("d", {"holder_id": "", "run_id": "", "lease_expires_at": ""}, held)
         cursor.execute(
             f"WITH {renewed} UPDATE scheduler_queueentry AS q SET lease_expires_at = d.lease_expires_at "
-            "FROM d WHERE q.run_id = d.run_id AND q.state = 3 AND q.holder_id = %s",
-            [*parameters, holder_id],
+            "FROM d WHERE q.run_id = d.run_id AND q.state = 3 AND q.holder_id = d.holder_id",
+            parameters,
         )
-    return {uuid_of(run_id) for run_id, _ in held}
+    return {(holder_id, uuid_of(run_id)) for holder_id, run_id, _ in held}

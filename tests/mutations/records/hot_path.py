@@ -251,8 +251,8 @@ RECORDS = [
         edits=[
             Edit(
                 POSTGRESQL,
-                "    ORDER BY q.run_id\n    FOR UPDATE OF q\n",
-                "    ORDER BY q.run_id DESC\n    FOR UPDATE OF q\n",
+                "= a.runner_id\n    ORDER BY q.run_id\n",
+                "= a.runner_id\n    ORDER BY q.run_id DESC\n",
             ),
             Edit("scheduler/services/queue.py", '.order_by("run_id")', '.order_by("-run_id")'),
         ],
@@ -430,18 +430,35 @@ RECORDS = [
         name="renew-held-only-claimed",
         mechanism="A poll renews only what its instance has claimed; a stopping run's lease ends.",
         edits=[
-            Edit(POSTGRESQL, "AND holder_id = %s AND state = 3\n", "AND holder_id = %s AND state IN (3, 4)\n"),
             Edit(
                 POSTGRESQL,
-                "WHERE q.run_id = h.run_id AND q.state = 3 AND q.holder_id = %s\n",
-                "WHERE q.run_id = h.run_id AND q.holder_id = %s\n",
+                "    WHERE q.state = 3 AND q.holder_id = a.holder_id\n",
+                "    WHERE q.state IN (3, 4) AND q.holder_id = a.holder_id\n",
+            ),
+            Edit(
+                POSTGRESQL,
+                "WHERE q.run_id = h.run_id AND q.state = 3 AND q.holder_id = h.holder_id\nRETURNING",
+                "WHERE q.run_id = h.run_id\nRETURNING",
             ),
             Edit(
                 SQLITE,
-                '"WHERE holder_id = %s AND state = 3 AND run_id IN',
-                '"WHERE holder_id = %s AND state IN (3, 4) AND run_id IN',
+                "WHERE q.state = 3 AND q.holder_id = a.holder_id",
+                "WHERE q.state IN (3, 4) AND q.holder_id = a.holder_id",
             ),
-            Edit(SQLITE, "AND q.state = 3 AND q.holder_id = %s", "AND q.holder_id = %s"),
+            Edit(
+                SQLITE,
+                "WHERE q.run_id = d.run_id AND q.state = 3 AND q.holder_id",
+                "WHERE q.run_id = d.run_id AND q.holder_id",
+            ),
+        ],
+        red=[RENEW + "test_a_poll_renews_what_the_instance_holds_and_nothing_else"],
+    ),
+    Mutation(
+        name="renew-held-by-its-holder",
+        mechanism="A poll renews nothing that another instance holds.",
+        edits=[
+            Edit(POSTGRESQL, "    WHERE q.state = 3 AND q.holder_id = a.holder_id\n", "    WHERE q.state = 3\n"),
+            Edit(SQLITE, "WHERE q.state = 3 AND q.holder_id = a.holder_id", "WHERE q.state = 3"),
         ],
         red=[RENEW + "test_a_poll_renews_what_the_instance_holds_and_nothing_else"],
     ),
@@ -449,8 +466,8 @@ RECORDS = [
         name="poll-renews-in-order",
         mechanism="A poll locks what it renews in the order of run ids, as the acks do.",
         file=POSTGRESQL,
-        old="    ORDER BY run_id\n    FOR UPDATE\n",
-        new="    ORDER BY run_id DESC\n    FOR UPDATE\n",
+        old="= a.holder_id\n    ORDER BY q.run_id\n",
+        new="= a.holder_id\n    ORDER BY q.run_id DESC\n",
         red=[RACES + "test_a_poll_locks_what_it_renews_in_the_same_order_as_the_acks"],
         database="postgresql",
     ),

@@ -19,7 +19,7 @@ from scheduler.services.claim import claim_due
 from scheduler.services.finish import finish
 from scheduler.services.log import append_log
 from scheduler.services.release import reap_leases, release
-from scheduler.services.renew import renew, renew_held
+from scheduler.services.renew import renew, renew_claims, renew_held
 from tests.factories import JobFactory, QueueEntryFactory, RunnerInstanceFactory
 from tests.support.polling import poll_until
 from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock, together
@@ -331,7 +331,7 @@ def test_a_poll_locks_what_it_renews_in_the_same_order_as_the_acks(now, first, s
     low = QueueEntryFactory(claimed=True, holder=mine, run__id=UUID(int=1 << 100))
     first.begin()
     first.run(finish, [ack_of(low)], now)
-    future = second.start(renew_held, mine.pk, [high.run_id, low.run_id], now)
+    future = second.start(renew_claims, [(mine.pk, high.run_id), (mine.pk, low.run_id)], now)
     assert first.run(finish, [ack_of(high)], now) == [AckAnswer.ACCEPTED]
     first.commit()
     assert future.result(DEADLINE_SECONDS) == set()

@@ -9,7 +9,7 @@ import pytest
 
 from croniq_site.kernel.errors import Conflict, NotFound
 from scheduler.models import QueueEntry
-from scheduler.services.renew import renew, renew_held
+from scheduler.services.renew import renew, renew_claims, renew_held
 from tests.factories import QueueEntryFactory, RunnerInstanceFactory
 from tests.scheduler.conformance.snapshots import everything
 
@@ -107,3 +107,12 @@ def test_a_poll_renews_what_the_instance_holds_and_nothing_else(now):
 def test_nothing_listed_nothing_renewed(now, django_assert_num_queries, holder):
     with django_assert_num_queries(0):
         assert renew_held(holder.pk, [], now) == set()
+
+
+def test_several_polls_renew_together_each_what_it_holds(now):
+    one, other = QueueEntryFactory(claimed=True), QueueEntryFactory(claimed=True)
+    mine = {(one.holder_id, one.run_id), (other.holder_id, other.run_id)}
+    crossed = {(one.holder_id, other.run_id), (other.holder_id, one.run_id)}
+    assert renew_claims(crossed, now + SECOND) == set()
+    assert renew_claims(mine | crossed, now + SECOND) == mine
+    assert set(QueueEntry.objects.values_list("lease_expires_at", flat=True)) == {now + timedelta(seconds=61)}
