@@ -27,6 +27,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="records to prove (all, unless --quick)")
     parser.add_argument("--quick", action="store_true", help="only the records marked quick")
+    parser.add_argument("--named", action="store_true", help="run the named tests only, not the whole fast tier")
     parser.add_argument("--list", action="store_true", help="list the records and end")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="records at a time, two processes each")
     parser.add_argument("--database", choices=(*DATABASES, "both"), default="both")
@@ -70,7 +71,9 @@ def environments(databases: Sequence[str]):
 
 
 def prove(records: Sequence[Mutation], options: argparse.Namespace, made: Environments) -> list[Verdict]:
-    with Harness(ROOT, made, jobs=options.jobs, limit_seconds=options.time_limit, say=say) as harness:
+    with Harness(
+        ROOT, made, jobs=options.jobs, limit_seconds=options.time_limit, only_named=options.named, say=say
+    ) as harness:
         return harness.prove(records)
 
 

@@ -40,13 +40,15 @@ class Harness:
     """Runs the suite of the tree at `root` in copies under a temporary folder that ends with the context.
 
     `files` are the paths that make up the tree (None: ask git). `limit_seconds` replaces the limit that the baseline
-    gives. Nothing in `root` is written.
+    gives. `only_named` runs the tests that the records name instead of the whole fast tier: the same verdict from
+    seconds instead of minutes, without the other reds. Nothing in `root` is written.
     """
 
     root: Path
     environments: Environments
     jobs: int = 1
     limit_seconds: float | None = None
+    only_named: bool = False
     files: Sequence[str] | None = None
     say: Callable[[str], None] = lambda line: None
     runner: SuiteRunner = field(default_factory=SuiteRunner)
@@ -77,10 +79,11 @@ class Harness:
 
     def baseline(self, records: Sequence[Mutation]) -> Baseline:
         """Run the unmutated suite on each database, with all the realtime tests that the records name."""
-        realtime = sorted({test for record in records for test in record.realtime})
-        self.say(f"baseline: the whole fast tier on {' and '.join(self.environments)}")
+        tests = self._tests(records)
+        what = "the named tests" if self.only_named else "the whole fast tier"
+        self.say(f"baseline: {what} on {' and '.join(self.environments)}")
         limit = self.limit_seconds or float("inf")
-        parts = self._on_each_database({}, "", realtime, limit, limit)
+        parts = self._on_each_database({}, "", *tests, limit, limit)
         runs = {database: joined(*part) for database, part in parts.items()}
         for database, run in runs.items():
             if not run.is_green:
@@ -112,21 +115,28 @@ class Harness:
         parts = self._on_each_database(
             mutated_texts(record, self.root),
             record.name,
-            record.realtime,
+            *self._tests([record]),
             baseline.fast_limit_seconds,
             baseline.realtime_limit_seconds,
         )
         return judge(record, {database: joined(*part) for database, part in parts.items()})
 
+    def _tests(self, records: Sequence[Mutation]) -> tuple[Sequence[str], Sequence[str]]:
+        """Give pytest's arguments for the first run, and the realtime tests for the second one."""
+        if self.only_named:
+            return (*NAMED, *sorted({test for record in records for test in record.named})), ()
+        return FAST, sorted({test for record in records for test in record.realtime})
+
     def _on_each_database(
         self,
         changed: Mapping[str, str],
         name: str,
+        first: Sequence[str],
         realtime: Sequence[str],
         fast_limit_seconds: float,
         realtime_limit_seconds: float,
     ) -> dict[str, tuple[SuiteRun, SuiteRun | None]]:
-        """Run the fast tier, then the named realtime tests, in one copy a database."""
+        """Run pytest with `first` (the fast tier), then the named realtime tests, in one copy a database."""
 
         def run(database: str) -> tuple[SuiteRun, SuiteRun | None]:
             number = next(self._numbers)
@@ -138,7 +148,7 @@ class Harness:
                 limit = min(limit, 24 * 3600.0)
                 return self.runner.run(home / "tree", home / part, environment, arguments, limit)
 
-            fast = start("f", FAST, fast_limit_seconds)
+            fast = start("f", first, fast_limit_seconds)
             if not realtime or fast.timed_out or fast.finished is None:
                 return fast, None
             return fast, start("r", (*NAMED, *realtime), realtime_limit_seconds)

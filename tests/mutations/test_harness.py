@@ -157,6 +157,18 @@ def test_a_record_whose_text_is_missing_is_an_error_and_ends_no_other(verdicts):
     assert "occurs 0 times in mechanism.py" in verdicts["stale"].details[0]
 
 
+def test_only_the_named_tests_run_where_that_is_asked_for(tmp_path):
+    root = sample_project(tmp_path / "project", test_other="def test_red():\n    assert False\n")
+    records = [
+        mutation("limit", realtime=["test_sample.py::test_limit_for_long"]),
+        mutation("stale", old="if n > LIMIT:"),
+    ]
+    with harness_of(root, only_named=True) as harness:
+        assert [verdict.status for verdict in harness.prove(records)] == [OK, ERROR]
+    with harness_of(root) as harness, pytest.raises(BaselineError):
+        harness.prove(records)
+
+
 def test_the_tree_itself_is_left_as_it_was(project, verdicts):
     assert {p.name: p.read_text() for p in project.iterdir()} == FILES
 
