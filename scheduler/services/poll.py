@@ -15,7 +15,7 @@ from scheduler.domain.work import LossCause
 from scheduler.queries.holders import Holding, holdings_of
 from scheduler.services.identity import admit
 from scheduler.services.release import release, wind_down
-from scheduler.services.renew import renew_held
+from scheduler.services.renew import renew_claims
 
 SEEN_AGAIN_AFTER = timedelta(seconds=1)
 """`last_poll_at` is exact to this: presence is told in tens of seconds, and a write a poll would be its main cost."""
@@ -56,8 +56,15 @@ def open_polls(polls: Sequence[tuple[PollRequest, Principal]], now: datetime) ->
     if seen or any(holding.claims or holding.stopping for holding in holdings.values()):
         with write_transaction():
             _note_seen(seen, now)
+            listed = [
+                (instance.pk, run_id)
+                for place, instance in admitted.items()
+                for run_id in holdings[instance.pk].claims
+                if run_id in polls[place][0].listed
+            ]
+            kept = renew_claims(listed, now)  # of all polls at once: see there
             for place, instance in admitted.items():
-                answers[place] = _opened(polls[place][0], instance.pk, holdings[instance.pk], now)
+                answers[place] = _opened(polls[place][0], instance.pk, holdings[instance.pk], kept, now)
     else:
         for place, instance in admitted.items():
             answers[place] = OpenPoll(instance.pk, frozenset(polls[place][0].listed))
@@ -77,10 +84,10 @@ def _profile(source: PollRequest | Runner) -> tuple[list[str], list[str], int]:
     return list(source.capabilities), list(source.tags), source.max_inflight
 
 
-def _opened(request: PollRequest, holder_id: int, holding: Holding, now: datetime) -> OpenPoll:
-    kept: set[UUID] = set()
-    if listed := [run_id for run_id in holding.claims if run_id in request.listed]:
-        kept = renew_held(holder_id, listed, now)
+def _opened(
+    request: PollRequest, holder_id: int, holding: Holding, renewed: set[tuple[int, UUID]], now: datetime
+) -> OpenPoll:
+    kept = {run_id for renewed_holder, run_id in renewed if renewed_holder == holder_id}
     # Without an instance id several processes may share the one anonymous instance: what one of them does not list
     # another may be working on, so there only the lease decides.
     if not request.is_anonymous:
