@@ -100,6 +100,6 @@ def mermaid() -> str:
         for target in targets:
             labels.setdefault((state, target), []).append(event.value)
     lines += [f"    {a.value} --> {b.value}: {', '.join(events)}" for (a, b), events in labels.items()]
-    # Reached without an event of this table: a planned fire that its job's rules dropped.
+    # `skipped` is not shown: it is what a fire without a run, or a planned one that was dropped, is recorded as.
     lines += [f"    {state.value} --> [*]" for state in TERMINAL if any(state in t for t in EDGES.values())]
     return "\n".join(lines) + "\n"
