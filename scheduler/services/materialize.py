@@ -11,8 +11,9 @@ from django.db.models import Min, QuerySet
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage, write_transaction
 from croniq_site.kernel.text import cleaned
+from runners.services.audit import record_events
 from scheduler.models import Trigger
-from scheduler.services.planning import RETRY_BROKEN, Plan, carry_out, horizon, plan_of
+from scheduler.services.planning import RETRY_BROKEN, Plan, broken_event, carry_out, horizon, plan_of
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +88,9 @@ def _one_by_one(now: datetime, room: int) -> tuple[MaterializeSummary, int]:
     """Plan what a batch could not, each trigger in a transaction of its own, so that a row that the database or its
     driver chokes on stands still alone, for an hour or until it is edited."""
     total, rows = MaterializeSummary(), 0
-    for pk in _due(now).values_list("pk", flat=True)[:TRIGGERS_A_BATCH]:
+    # No column of the schedule is read here: one of them may be what cannot be read.
+    due = _due(now).values_list("pk", "job__job_key", "job__tenant")[:TRIGGERS_A_BATCH]
+    for pk, job_key, tenant in due:
         if rows >= room:
             break
         try:
@@ -96,7 +99,9 @@ def _one_by_one(now: datetime, room: int) -> tuple[MaterializeSummary, int]:
             if is_outage(error):
                 raise
             reason = cleaned(f"{type(error).__name__}: {error}", 2000)
-            Trigger.objects.filter(pk=pk).update(config_error=reason, next_materialize_at=now + RETRY_BROKEN)
+            with write_transaction():
+                Trigger.objects.filter(pk=pk).update(config_error=reason, next_materialize_at=now + RETRY_BROKEN)
+                record_events([broken_event(pk, job_key, tenant, reason)], now)
             step, tried = MaterializeSummary(triggers=1, broken=1), 0
         total, rows = total + step, rows + tried
     return total, rows

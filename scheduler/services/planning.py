@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -110,7 +111,13 @@ def carry_out(plans: Sequence[Plan], now: datetime) -> list[PlannedRun]:
         _record_skipped(plan, now)
     _move_cursors(plans)
     broken = [plan for plan in plans if plan.config_error and plan.config_error != plan.trigger.config_error]
-    record_events((_broken_event(plan) for plan in broken), now)
+    record_events(
+        (
+            broken_event(plan.trigger.pk, plan.trigger.job.job_key, plan.trigger.job.tenant, plan.config_error)
+            for plan in broken
+        ),
+        now,
+    )
     if inserted:
         wake(sorted({run.lane_id for run in inserted}))
     return inserted
@@ -171,7 +178,6 @@ def _move_cursors(plans: Sequence[Plan]) -> None:
         raise RuntimeError(f"{len(moves) - moved} cursors were moved by somebody who held no lock")
 
 
-def _broken_event(plan: Plan) -> Event:
-    job = plan.trigger.job
-    diff = {"job_key": job.job_key, "config_error": plan.config_error}
-    return Event("trigger.broken", "trigger", str(plan.trigger.pk), tenant=job.tenant, diff=diff)
+def broken_event(trigger_id: UUID, job_key: str, tenant: str, config_error: str) -> Event:
+    diff = {"job_key": job_key, "config_error": config_error}
+    return Event("trigger.broken", "trigger", str(trigger_id), tenant=tenant, diff=diff)

@@ -89,7 +89,8 @@ def test_many_materializers_at_one_moment_plan_each_fire_once(now):
     assert sum(summary.inserted for summary in summaries) == 8 * 50
     for job in jobs:
         assert planned(job) == [now + k * MINUTE for k in range(1, 111)]
-    assert set(Trigger.objects.values_list("cursor_at", flat=True)) == {later + HOUR}
+    assert set(Trigger.objects.values_list("cursor_at", "config_error")) == {(later + HOUR, "")}
+    assert not AuditEvent.objects.filter(action="trigger.broken").exists()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -198,7 +199,7 @@ def test_a_row_that_the_database_chokes_on_stops_only_itself(clock, monkeypatch)
     def chokes(runs, now):
         if any(run.job_id == bad.pk for run in runs):
             # A real failure of a statement, after which PostgreSQL takes no other in this transaction.
-            LaneFactory(tenant=good.lane.tenant, route=good.lane.route, priority=good.lane.priority)
+            Lane.objects.create(tenant=good.lane.tenant, route=good.lane.route, priority=good.lane.priority)
         return real(runs, now)
 
     with monkeypatch.context() as patch:
@@ -350,6 +351,7 @@ def test_a_clock_that_was_stepped_back_plans_again_and_doubles_nothing(clock):
     instants = planned(job)
     assert len(instants) == len(set(instants))
     assert set(before) <= set(instants)
+    assert not AuditEvent.objects.filter(action="trigger.broken").exists()
 
 
 def test_a_sparse_trigger_that_waits_for_next_year_notices_a_clock_that_was_stepped_back(clock):
