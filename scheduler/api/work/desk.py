@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Coroutine, Iterable
@@ -17,7 +18,7 @@ from runners.domain.scopes import Principal
 from scheduler.api.work.claiming import Group, give_back
 from scheduler.api.work.coalesce import Batch
 from scheduler.api.work.pool import Pool
-from scheduler.api.work.waiting import EMPTY, Answer, Held, Told, Visit
+from scheduler.api.work.waiting import EMPTY, SPIN_SECONDS, Answer, Held, Told, Visit
 from scheduler.domain.polls import OpenPoll, PollRequest
 from scheduler.queries.assignments import JobDirectory
 from scheduler.queries.holders import Holding, deposed_among, holdings_of
@@ -42,6 +43,7 @@ class Desk:
         self._told = Told()
         self._by_runner: dict[str, Held] = {}
         self._here: set[int] = set()  # holders whose newest poll is at this server
+        self._pausing: set[Visit] = set()
         self._suspects: set[int] = set()
         self._tells = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,6 +71,17 @@ class Desk:
         self.is_stopping = True
         for held, _ in list(self._held.values()):
             held.finish()
+        for visit in self._pausing:
+            visit.left.set()
+
+    async def pause(self, visit: Visit) -> None:
+        """Wait until a superseded poll may be answered."""
+        rest = visit.arrived_at + SPIN_SECONDS - time.monotonic()
+        if rest > 0 and not self.is_stopping:
+            self._pausing.add(visit)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(visit.left.wait(), rest)
+            self._pausing.discard(visit)
 
     async def serve(self, visit: Visit) -> tuple[Answer, list[str]]:
         """Return what ``visit`` is answered: work, and texts of listed runs to cancel. Raises its refusal.
@@ -96,6 +109,8 @@ class Desk:
         holder_id = opened.holder_id
         cancels = {request.listed[run_id] for run_id in opened.cancel} | set(request.unknown)
         self._told.hold_again(holder_id, set(request.listed.values()) - cancels)
+        if not request.is_anonymous:  # several processes may share that one, each with a list of its own
+            self._told.forget_unlisted(holder_id, cancels)
         answer = EMPTY
         if request.free and not visit.is_over and not self.is_stopping:
             news = self._told.news(holder_id, cancels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 from functools import partial
@@ -41,7 +42,8 @@ class Edge:
         loop = asyncio.get_running_loop()
 
         def hear(signal: Signal, *, is_from_here: bool = True) -> None:
-            loop.call_soon_threadsafe(partial(self.desk.hear, signal, is_from_here=is_from_here))
+            with contextlib.suppress(RuntimeError):  # the loop has ended between a commit and this
+                loop.call_soon_threadsafe(partial(self.desk.hear, signal, is_from_here=is_from_here))
 
         self._unsubscribe = subscribe(hear)
         self._listener = listener_for(partial(hear, is_from_here=False))

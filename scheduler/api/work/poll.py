@@ -20,6 +20,8 @@ async def answer(edge: Edge, scope: Scope, receive: Receive, send: Send) -> None
     watch = asyncio.get_running_loop().create_task(_watch(receive, visit))
     try:
         given, cancel = await edge.desk.serve(visit)
+        if visit.is_superseded:
+            await edge.desk.pause(visit)
     finally:
         watch.cancel()
     await respond(send, 200, {"work": given.work, "cancel": cancel}, close=edge.desk.is_stopping)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -32,6 +32,11 @@ SETTLE_SECONDS = 0.1
 hear that its ack was accepted, and would list it again if it were sent back sooner."""
 
 
+SPIN_SECONDS = 1.0
+"""How long after its arrival a superseded poll is answered: two processes that use one instance id supersede each
+other, and would do so as fast as the network lets them."""
+
+
 class Visit:
     """A poll from its arrival until its answer is decided.
 
@@ -46,6 +51,7 @@ class Visit:
         self.is_gone = False
         self.is_superseded = False
         self.settled = asyncio.Event()
+        self.left = asyncio.Event()
         self.held: Held | None = None
 
     @property
@@ -60,14 +66,19 @@ class Visit:
     def leave(self) -> None:
         """The connection has closed."""
         self.is_gone = True
-        if self.held is not None:
-            self.held.give(EMPTY)
+        self.left.set()
+        self._end_wait()
 
     def supersede(self) -> None:
         """A newer poll of the same instance is here."""
         self.is_superseded = True
+        self._end_wait()
+
+    def _end_wait(self) -> None:
+        # A claim in hand is waited for and given back before this poll is settled: until then the instance holds a run
+        # that looks, to its next poll, like an answer that was lost.
         if self.held is not None:
-            self.held.give(EMPTY)
+            self.held.finish()
 
 
 class Held:
@@ -124,6 +135,7 @@ class Told:
     AGAIN_SECONDS = 1.0
     FORGET_SECONDS = 120.0
     MOST_HOLDERS = 10_000
+    MOST_OF_A_HOLDER = 1_000
 
     def __init__(self) -> None:
         self._told: dict[int, dict[str, float]] = {}
@@ -144,6 +156,8 @@ class Told:
         if holder_id not in self._told and len(self._told) >= self.MOST_HOLDERS:
             self._prune(tick)
         told = self._told.setdefault(holder_id, {})
+        if len(told) >= self.MOST_OF_A_HOLDER:
+            told = self._told[holder_id] = {text: at for text, at in told.items() if at > tick - self.AGAIN_SECONDS}
         told.update(dict.fromkeys(cancels, tick))
 
     def hold_again(self, holder_id: int, held: Iterable[str]) -> None:
@@ -152,6 +166,13 @@ class Told:
         if told:
             for text in held:
                 told.pop(text, None)
+
+    def forget_unlisted(self, holder_id: int, listed: Collection[str]) -> None:
+        """What the instance no longer lists need not be remembered."""
+        told = self._told.get(holder_id)
+        if told:
+            for text in told.keys() - listed:
+                del told[text]
 
     def _prune(self, tick: float) -> None:
         oldest = tick - self.FORGET_SECONDS

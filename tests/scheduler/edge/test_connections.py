@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -56,8 +57,9 @@ def test_a_claim_whose_connection_closes_before_the_answer_goes_back_at_once(mon
         connection = raw_poll(server, FakeRunner(server, key, "gone"))
         assert gate.finished.wait(10)
         assert state_of(entry.run_id) is QueueEntry.State.CLAIMED
+        (visit,) = edge.desk._visits.values()
         connection.close()
-        poll_until(lambda: edge.desk.waiting == 0, what="the server sees that it is gone")
+        poll_until(lambda: visit.is_gone, what="the server sees that it is gone")
         gate.open.set()
         poll_until(lambda: state_of(entry.run_id) is QueueEntry.State.READY, what="the run is given back")
         # No loss, and the attempt was given back with it.
@@ -80,19 +82,36 @@ def test_a_newer_poll_of_the_instance_ends_the_older_one_and_gets_the_work():
         assert len(result(newer).json()["work"]) == 1
 
 
+def test_two_processes_with_one_instance_id_do_not_spin():
+    with live_edge(hold_seconds=30) as server:
+        key = server.key()
+        older = FakeRunner(server, key)
+        began = time.monotonic()
+        held = older.hold()
+        newer = FakeRunner(server, key).start()
+        result(held)
+        assert time.monotonic() - began >= 0.9
+        server.application.edge.desk.stop()
+        assert result(newer).status_code == 200
+
+
 def test_what_was_claimed_for_the_older_poll_is_no_lost_answer(monkeypatch):
     entry = due_run()
     gate = Gate(claiming.claim_round)
     with live_edge(hold_seconds=30) as server:
         monkeypatch.setattr(claiming, "claim_round", gate.after)
-        key = server.key()
+        key, desk = server.key(), server.application.edge.desk
         older = FakeRunner(server, key).start()
         assert gate.finished.wait(10)
+        (visit,) = desk._visits.values()
         newer = FakeRunner(server, key).start()
-        assert result(older).json() == {"work": [], "cancel": []}
+        poll_until(lambda: visit.is_superseded, what="the newer poll has arrived")
+        # Claimed, and in no answer that was sent: the newer poll must not be let in before that is undone.
+        assert not visit.settled.is_set()
         gate.open.set()
         (work,) = result(newer).json()["work"]
         assert (work["execution_id"], work["attempt"]) == (str(entry.run_id), 1)
+        assert result(older).json() == {"work": [], "cancel": []}
         assert not Attempt.objects.exists()
 
 

@@ -299,3 +299,19 @@ def test_what_was_told_is_bounded_and_keeps_what_is_fresh(monkeypatch):
     assert len(told._told) <= 10
     assert told.news(9, ["fresh"]) == set()
     assert told.news(1, ["old"]) == {"old"}
+
+
+def test_what_is_no_longer_listed_is_forgotten():
+    told = Told()
+    told.note(1, ["a", "b"], 100.0)
+    told.forget_unlisted(1, {"b"})
+    assert told.news(1, ["a", "b"]) == {"a"}
+
+
+def test_a_long_life_of_acks_does_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(Told, "MOST_OF_A_HOLDER", 10)
+    told = Told()
+    for n in range(1000):
+        told.note(1, [f"run-{n}"], float(n))
+    assert len(told._told[1]) <= 10
+    assert told.news(1, ["run-999"]) == set()
