@@ -1,0 +1,148 @@
+"""Claims: who gets what, in which order, and what a claim costs."""
+
+from tests.mutations.record import Edit, Mutation
+
+CLAIM = "tests/scheduler/conformance/test_claim.py::"
+RELEASE = "tests/scheduler/conformance/test_release.py::"
+RACES = "tests/scheduler/conformance/test_races.py::"
+PLANS = "tests/scheduler/conformance/test_plans.py::"
+
+POSTGRESQL = "scheduler/sql/postgresql.py"
+SQLITE = "scheduler/sql/sqlite.py"
+
+RECORDS = [
+    Mutation(
+        name="claim-skips-locked-rows",
+        mechanism="A claim passes over what another claim has locked; it does not wait for it.",
+        file=POSTGRESQL,
+        old="            LIMIT 1000\n            FOR UPDATE SKIP LOCKED\n",
+        new="            LIMIT 1000\n            FOR UPDATE\n",
+        red=[RACES + "test_what_one_claim_has_taken_another_passes_over"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="claim-locks-what-it-takes",
+        mechanism="Rows that a claim does not lock would be claimed twice.",
+        file=POSTGRESQL,
+        old="            LIMIT 1000\n            FOR UPDATE SKIP LOCKED\n",
+        new="            LIMIT 1000\n",
+        red=[RACES + "test_what_one_claim_has_taken_another_passes_over"],
+        database="postgresql",
+        quick=True,
+    ),
+    Mutation(
+        name="claim-stops-at-the-last-seat",
+        mechanism="A claim locks exactly as many rows as it takes.",
+        file=POSTGRESQL,
+        old="    LIMIT (SELECT count(*) FROM seats)\n",
+        new="",
+        red=[
+            RACES + "test_a_claim_locks_no_more_than_it_takes",
+            PLANS + "test_a_claim_reads_the_claimable_index_and_locks_only_what_it_takes",
+        ],
+        database="postgresql",
+    ),
+    Mutation(
+        name="claim-for-current-instances",
+        mechanism="A deposed instance gets no run.",
+        edits=[
+            Edit(POSTGRESQL, "    WHERE i.deposed_at IS NULL\n    ORDER BY i.id\n", "    ORDER BY i.id\n"),
+            Edit(SQLITE, '"WHERE deposed_at IS NULL AND id IN ', '"WHERE id IN '),
+        ],
+        red=[CLAIM + "test_a_deposed_instance_gets_nothing"],
+    ),
+    Mutation(
+        name="claim-shares-its-holders-row",
+        mechanism="Claim and takeover of one instance wait for each other: no claim of a deposed one remains.",
+        file=POSTGRESQL,
+        old="    ORDER BY i.id\n    FOR SHARE OF i\n",
+        new="    ORDER BY i.id\n",
+        red=[
+            RACES + "test_a_takeover_while_a_claim_is_under_way_finds_that_claim",
+            RACES + "test_a_claim_while_its_holder_is_being_deposed_gets_nothing",
+        ],
+        database="postgresql",
+    ),
+    Mutation(
+        name="claim-only-what-is-due",
+        mechanism="No run is claimed before its instant.",
+        edits=[
+            Edit(POSTGRESQL, "AND e.available_at <= %s AND", "AND e.available_at >= %s - interval '1 year' AND"),
+            Edit(SQLITE, "AND available_at <= %s AND", "AND available_at >= %s - 1 AND"),
+        ],
+        red=[CLAIM + "test_a_run_is_due_at_its_instant_and_not_a_microsecond_before"],
+    ),
+    Mutation(
+        name="claim-only-what-is-ready",
+        mechanism="Gated, held, claimed and stopping runs are not handed out.",
+        edits=[
+            Edit(POSTGRESQL, "WHERE e.state = 0 AND e.lane_id", "WHERE e.state IN (0, 1, 2) AND e.lane_id"),
+            Edit(POSTGRESQL, "WHERE q.run_id = d.run_id AND q.state = 0\n", "WHERE q.run_id = d.run_id\n"),
+            Edit(SQLITE, "WHERE state = 0 AND lane_id", "WHERE state IN (0, 1, 2) AND lane_id"),
+            Edit(SQLITE, "WHERE q.run_id = d.run_id AND q.state = 0", "WHERE q.run_id = d.run_id"),
+        ],
+        red=[CLAIM + "test_a_gated_or_held_run_is_not_claimed"],
+    ),
+    Mutation(
+        name="claim-never-a-listed-run",
+        mechanism="A run that a poll lists is never in its answer.",
+        edits=[
+            Edit(POSTGRESQL, " AND e.run_id <> ALL (%s::uuid[])", " AND e.run_id <> ALL ((%s::uuid[])[1:0])"),
+            Edit(SQLITE, " AND run_id NOT IN (SELECT value FROM json_each(%s))", " AND %s IS NOT NULL"),
+        ],
+        red=[
+            CLAIM + "test_a_run_that_the_poll_lists_is_never_in_its_answer",
+            CLAIM + "test_two_runners_never_get_a_run_that_each_of_them_lists",
+        ],
+    ),
+    Mutation(
+        name="claim-listed-runs-for-others",
+        mechanism="A run that one poll lists goes to another poll of the same batch.",
+        file="scheduler/services/claim.py",
+        old="            if again - asks[place].listed:\n",
+        new="            if False:\n",
+        red=[CLAIM + "test_a_listed_run_goes_to_another_poll_of_the_same_batch"],
+    ),
+    Mutation(
+        name="claim-deals-in-turn",
+        mechanism="Polls that wait together share what is due.",
+        edits=[
+            Edit(POSTGRESQL, "row_number() OVER (ORDER BY turn, c.ask)", "row_number() OVER (ORDER BY c.ask, turn)"),
+            Edit(SQLITE, "[(turn, ask, holder_id) for turn", "[(ask, ask, holder_id) for turn"),
+        ],
+        red=[CLAIM + "test_runs_are_dealt_out_in_turn_to_the_polls_that_wait_together"],
+    ),
+    Mutation(
+        name="claim-order-of-ids",
+        mechanism="Of runs due at one instant the smaller id goes first, on both databases.",
+        edits=[
+            Edit(
+                POSTGRESQL, "            ORDER BY e.available_at, e.run_id\n", "            ORDER BY e.available_at\n"
+            ),
+            Edit(POSTGRESQL, "(ORDER BY place, available_at, run_id)", "(ORDER BY place, available_at, run_id DESC)"),
+            Edit(SQLITE, "ORDER BY available_at, run_id\n", "ORDER BY available_at, run_id DESC\n"),
+        ],
+        red=[CLAIM + "test_the_order_is_lane_by_preference_then_due_time_then_id"],
+    ),
+    Mutation(
+        name="claim-buries-what-is-used-up",
+        mechanism="A due run without attempts left is buried and the claim goes on with the next one.",
+        file="scheduler/services/claim.py",
+        old="            buried[open_places[0]] += bury(used_up, now)\n",
+        new="            return\n",
+        red=[CLAIM + "test_a_due_run_whose_attempts_are_used_up_is_buried_and_the_next_one_claimed"],
+    ),
+    Mutation(
+        name="claim-counts-the-attempt",
+        mechanism="The attempt is counted at the claim: it is the number that fences what the holder says.",
+        edits=[
+            Edit(
+                POSTGRESQL,
+                "SET state = 3, attempt = q.attempt + 1,",
+                "SET state = 3, attempt = GREATEST(q.attempt, 1),",
+            ),
+            Edit(SQLITE, "SET state = 3, attempt = q.attempt + 1, ", "SET state = 3, attempt = max(q.attempt, 1), "),
+        ],
+        red=[RELEASE + "test_a_run_that_kills_every_runner_starts_a_bounded_number_of_times"],
+    ),
+]
