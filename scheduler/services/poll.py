@@ -106,7 +106,8 @@ def _note_seen(seen: list[tuple[RunnerInstance, PollRequest]], now: datetime) ->
     # other's rows would be a deadlock.
     wanted = {instance.runner_id: (instance, request) for instance, request in seen}
     free = Runner.objects.select_for_update(skip_locked=True).filter(pk__in=wanted).order_by("pk")
-    for runner in list(free):
+    # Instances in the order of their ids, as a claim shares them: in another it could meet one in a deadlock.
+    for runner in sorted(free, key=lambda runner: wanted[runner.pk][0].pk):
         instance, request = wanted[runner.pk]
         changes = {"last_poll_at": now}
         if _profile(request) != _profile(runner):
