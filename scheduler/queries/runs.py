@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Left
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Greatest, Left
 
 from croniq_site.kernel.text import CUT_MARK
 from scheduler.models import Attempt, Job, QueueEntry, Run
@@ -96,7 +96,25 @@ def run_list(
         at, run_id = before
         # The first condition says nothing new: it is what the index can begin at.
         rows = rows.filter(scheduled_for__lte=at).filter(Q(scheduled_for__lt=at) | Q(id__lt=run_id))
-    rows = rows.annotate(error_head=Left("error", LIST_ERROR_CHARACTERS + 1)).order_by("-scheduled_for", "-id")
+    instant = F("scheduled_for")
+    if filters.state in ("queued", "claimed"):
+        # These are few, and are found by their entries. PostgreSQL would rather walk all history along the index that
+        # has the order, hoping to meet them soon; of an expression there is no index.
+        instant = Greatest(instant, instant)
+    rows = rows.annotate(error_head=Left("error", LIST_ERROR_CHARACTERS + 1)).order_by(instant.desc(), "-id")
+    return [_row(values, now) for values in rows.values(*_COLUMNS, "error_head")[:limit]]
+
+
+def planned_runs(
+    now: datetime, limit: int, job_key: str | None = None, after: tuple[datetime, UUID] | None = None
+) -> list[RunRow]:
+    """Return at most ``limit`` runs that are not due yet and were never claimed, soonest first, those past ``after``."""
+    rows = _filtered(now, RunFilter(job_key=job_key, state="queued", planned=True))
+    rows = rows.filter(scheduled_for__gt=now, entry__attempt=0)
+    if after is not None:
+        at, run_id = after
+        rows = rows.filter(scheduled_for__gte=at).filter(Q(scheduled_for__gt=at) | Q(id__gt=run_id))
+    rows = rows.annotate(error_head=Left("error", 1)).order_by("scheduled_for", "id")
     return [_row(values, now) for values in rows.values(*_COLUMNS, "error_head")[:limit]]
 
 
