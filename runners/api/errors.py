@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 RETRY_AFTER_OUTAGE_SECONDS = 1
 
+_FAULT = {"error": "internal", "message": "Croniq has failed here; its log says how."}
+
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     """Answer what a view raised. What is no refusal is a fault of ours: logged with its traceback, 500."""
@@ -33,7 +35,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     if refusal is None:
         request = context.get("request")
         _log.error("%s %s failed", getattr(request, "method", ""), getattr(request, "path", ""), exc_info=error)
-        return Response({"error": "internal", "message": "Croniq has failed here; its log says how."}, status=500)
+        return Response(_FAULT, status=500)
     if isinstance(refusal, Unavailable):
         _log.warning("the database is away: %s", " ".join(str(error).split())[:200])
     if refusal.status == 401:
@@ -112,5 +114,5 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 def server_error(request: HttpRequest) -> HttpResponse:
     """The site's 500."""
     if is_for_machines(request):
-        return JsonResponse({"error": "internal", "message": "Croniq has failed here; its log says how."}, status=500)
+        return JsonResponse(_FAULT, status=500)
     return defaults.server_error(request)

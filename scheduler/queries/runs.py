@@ -108,7 +108,7 @@ def run_list(
 def planned_runs(
     now: datetime, limit: int, job_key: str | None = None, after: tuple[datetime, UUID] | None = None
 ) -> list[RunRow]:
-    """Return at most ``limit`` runs that are not due yet and were never claimed, soonest first, those past ``after``."""
+    """Return at most ``limit`` runs that are not due yet and were never claimed, soonest first, from past ``after``."""
     rows = _filtered(now, RunFilter(job_key=job_key, state="queued", planned=True))
     rows = rows.filter(scheduled_for__gt=now, entry__attempt=0)
     if after is not None:
