@@ -84,6 +84,10 @@ class JobAnswer(serializers.Serializer):
     updated_at = at()
 
 
+class SavedJobAnswer(JobAnswer):
+    warnings = texts(help_text="What is allowed and may not be meant.")
+
+
 class JobBody(serializers.Serializer):
     """A job to create or update. What is missing stays (or has its default); null is the default again."""
 

@@ -84,6 +84,21 @@ def job_body(job: Job) -> Body:
     }
 
 
+SDK_RENEWS_SAFELY_SECONDS = 45
+"""The SDKs renew every 15 s by default: a lease of three of these outlives a renewal that fails."""
+
+
+def saved_job_body(job: Job) -> Body:
+    """One job as a write answers it: with what the writer should think about."""
+    warnings = []
+    if job.lease_seconds < SDK_RENEWS_SAFELY_SECONDS and not job.action:
+        warnings.append(
+            f"A lease of {duration(job.lease_seconds)} is short: SDK runners renew every 15 s unless told otherwise, "
+            "and a run whose lease ends is given to another runner."
+        )
+    return {**job_body(job), "warnings": warnings}
+
+
 def job_state_body(state: JobState) -> Body:
     return {
         "job_key": state.job_key,

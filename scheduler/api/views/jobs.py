@@ -55,7 +55,7 @@ class Jobs(ApiView):
     @openapi.documented(
         "saveJob",
         "Create a job, or update the one with this key: 201 or 200.",
-        {200: schema.JobAnswer, 201: schema.JobAnswer},
+        {200: schema.SavedJobAnswer, 201: schema.SavedJobAnswer},
         body=schema.JobBody,
         refuses=(400, 404, 413),
     )
@@ -63,7 +63,7 @@ class Jobs(ApiView):
         job, created = job_services.save_job(
             self.body, self.now, actor_of(self), principal=self.principal, partial=False
         )
-        return Response(wire.job_body(job), status=201 if created else 200)
+        return Response(wire.saved_job_body(job), status=201 if created else 200)
 
 
 class OneJob(ApiView):
@@ -76,7 +76,7 @@ class OneJob(ApiView):
     @openapi.documented(
         "updateJob",
         "Change a job: what is missing stays, null is the default again.",
-        {200: schema.JobAnswer},
+        {200: schema.SavedJobAnswer},
         body=schema.JobBody,
         refuses=(400, 404, 413),
     )
@@ -86,7 +86,7 @@ class OneJob(ApiView):
         if fields.setdefault("job_key", job_key) != job_key:
             raise InvalidInput.of("job_key", "A job keeps its key. Create another job and delete this one.")
         job, _ = job_services.save_job(fields, self.now, actor_of(self), principal=self.principal, partial=True)
-        return Response(wire.job_body(job))
+        return Response(wire.saved_job_body(job))
 
     @openapi.documented(
         "deleteJob", "Delete a job: its history stays, what it has planned goes.", {204: None}, refuses=(404,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -92,10 +92,14 @@ def give_back(claims: Claims, now: datetime) -> None:
 
 
 class Group:
-    """The polls that wait at the same lanes, in the order of their arrival; at most one claim for them at a time."""
+    """The polls that wait at the same lanes, in the order of their arrival; at most one claim for them at a time.
+    ``is_idle`` is told when nobody waits and no claim is under way any more."""
 
-    def __init__(self, lanes: Lanes, pool: Pool, clock: Clock, jobs: JobDirectory) -> None:
+    def __init__(
+        self, lanes: Lanes, pool: Pool, clock: Clock, jobs: JobDirectory, is_idle: Callable[[Group], None]
+    ) -> None:
         self.lanes = lanes
+        self._say_idle = is_idle
         self.lane_ids = frozenset(lane_id for tenant in lanes for lane_id in tenant)
         self._pool, self._clock, self._jobs = pool, clock, jobs
         self._waiting: dict[Held, None] = {}
@@ -103,13 +107,6 @@ class Group:
         self._serving: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._turn = 0
-
-    @property
-    def is_idle(self) -> bool:
-        return not self._waiting and self._serving is None
-
-    def waiting(self) -> list[Held]:
-        return list(self._waiting)
 
     def join(self, held: Held) -> None:
         self._waiting[held] = None
@@ -119,8 +116,13 @@ class Group:
     def leave(self, held: Held) -> None:
         self._waiting.pop(held, None)
         self._to_ask.pop(held, None)
+        self._rest()
+
+    def _rest(self) -> None:
         if not self._waiting:
             self._cancel_timer()
+            if self._serving is None:
+                self._say_idle(self)
 
     def wake(self) -> None:
         """Something may be due: ask again for everybody."""
@@ -144,6 +146,7 @@ class Group:
         finally:
             self._serving = None
             self._serve()  # who came after the last look at the list
+            self._rest()
 
     async def _claim_once(self) -> None:
         asked = [held for held in self._to_ask if held.is_open][:MOST_ASKS]

@@ -150,15 +150,17 @@ class Desk:
             return None
         group = self._groups.get(lanes)
         if group is None:
-            group = self._groups[lanes] = Group(lanes, self._pool, self._clock, self._jobs)
+            group = self._groups[lanes] = Group(lanes, self._pool, self._clock, self._jobs, self._retire)
         group.join(held)
         return group
 
     def _leave(self, held: Held, group: Group | None) -> None:
         if group is not None:
             group.leave(held)
-            if group.is_idle and self._groups.get(group.lanes) is group:
-                del self._groups[group.lanes]
+
+    def _retire(self, group: Group) -> None:
+        if self._groups.get(group.lanes) is group:
+            del self._groups[group.lanes]
 
     def _open_all(self, polls: list[tuple[PollRequest, Principal]]) -> list[OpenPoll | CroniqError]:
         answers = open_polls(polls, self._clock.now())

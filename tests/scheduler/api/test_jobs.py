@@ -50,7 +50,8 @@ def test_a_job_is_created_with_the_protocols_defaults_and_then_updated(api):
     answer = client.post("/v1/jobs", {"job_key": "billing:invoices"})
     assert answer.status_code == 201
     body = answer.json()
-    assert set(body) == FIELDS
+    assert set(body) == FIELDS | {"warnings"}
+    assert body["warnings"] == []
     assert (body["max_retries"], body["timeout"], body["lease"], body["max_losses"]) == (3, "300s", "60s", 2)
     assert body["retry"] == {"strategy": "exponential", "base": "2s", "step": "2s", "cap": "3600s", "jitter": 0.1}
     assert (body["max_queue_depth"], body["dead_letter_retention"]) == (10, "2592000s")
@@ -58,7 +59,7 @@ def test_a_job_is_created_with_the_protocols_defaults_and_then_updated(api):
     answer = client.post("/v1/jobs", {"job_key": "billing:invoices", "timeout": "1.5h", "tags": ["money"]})
     assert answer.status_code == 200
     assert answer.json()["timeout"] == "5400s"
-    assert client.get("/v1/jobs/billing:invoices").json() == answer.json()
+    assert client.get("/v1/jobs/billing:invoices").json() | {"warnings": []} == answer.json()
 
 
 def test_put_changes_what_it_names_and_null_is_the_default_again(api):
@@ -79,8 +80,18 @@ def test_what_was_read_may_be_written_back(api):
     body["description"] = "edited"
     answer = client.put("/v1/jobs/a:b", body)
     assert answer.status_code == 200, answer.content
-    assert answer.json() == body
+    assert answer.json() == body | {"warnings": []}
     assert client.put("/v1/jobs/a:b", {**body, "created_at": "2020-01-01T00:00:00Z"}).status_code == 400
+
+
+def test_a_lease_that_sdk_runners_renew_too_late_is_warned_of(api):
+    client = api()
+    (warning,) = client.post("/v1/jobs", {"job_key": "a:b", "lease": "44s"}).json()["warnings"]
+    assert "44s" in warning
+    assert client.put("/v1/jobs/a:b", {"lease": "45s"}).json()["warnings"] == []
+    # The reference runner, which runs commands, renews every third of the lease.
+    command = {"job_key": "a:c", "lease": "5s", "action": {"type": "command", "argv": ["true"]}}
+    assert client.post("/v1/jobs", command).json()["warnings"] == []
 
 
 def test_unknown_fields_are_refused_by_name_and_nothing_is_written(api):
