@@ -5,6 +5,7 @@ from django.urls import include, path
 
 urlpatterns = [
     path("", include("scheduler.api.urls")),
+    path("", include("scheduler.dashboard.urls")),
     path("admin/", admin.site.urls),
 ]
 

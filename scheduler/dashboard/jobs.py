@@ -1,0 +1,109 @@
+"""Jobs, one job, and what a person does with it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import uuid4
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from croniq_site.kernel.errors import NotFound
+from croniq_site.kernel.text import is_printable_name
+from scheduler.dashboard.pages import action, actor_of, address, live_answer, may_act, or_message, page, text_in
+from scheduler.models import Job
+from scheduler.queries.jobs import job_of_key
+from scheduler.queries.overview import job_line, job_lines, upcoming_fires
+from scheduler.queries.runs import RunFilter, run_list
+from scheduler.services.pause import pause_job, resume_job
+from scheduler.services.trigger_runs import trigger_run
+
+PAGE_ROWS = 100
+LAST_RUNS = 15
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a job's page says about how it runs. ``command`` is what is executed, without its environment."""
+
+    command: str
+    retries: str
+    lease_seconds: float
+    timeout_seconds: float
+    require: str
+    prefer: str
+    pin: str
+
+
+@page
+def job_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
+    search, after = text_in(request, "q"), text_in(request, "after")
+    lines = job_lines(now, search=search, limit=PAGE_ROWS + 1, after=after)
+    more = address("jobs", {"q": search, "after": lines[PAGE_ROWS - 1].job_key}) if len(lines) > PAGE_ROWS else ""
+    lines = lines[:PAGE_ROWS]
+    context = {"jobs": lines, "search": search, "after": after, "more": more}
+    return live_answer(request, "dashboard/jobs.html", "dashboard/_jobs.html", context, (lines, more))
+
+
+@page
+def job_page(request: HttpRequest, now: datetime, job_key: str) -> HttpResponse:
+    line = job_line(job_key, now) if is_printable_name(job_key) else None
+    job = job_of_key(job_key) if line is not None else None
+    if line is None or job is None:
+        raise NotFound(f"There is no job {job_key[:255]!r}.")
+    context = {
+        "job": line,
+        "rules": _rules(job),
+        "fires": upcoming_fires(line.id, now),
+        "runs": run_list(now, RunFilter(job_key=job_key), LAST_RUNS),
+        "may_act": may_act(request.user),
+        # Of a form that is sent twice the second finds the first one's run.
+        "token": str(uuid4()),
+    }
+    return render(request, "dashboard/job.html", context)
+
+
+@action
+def run_now(request: HttpRequest, now: datetime, job_key: str) -> str:
+    key = request.POST.get("token", "")[:100]
+    made = or_message(
+        request,
+        lambda: trigger_run(job_key, now, idempotency_key=f"page {key}" if key else None, actor=actor_of(request)),
+    )
+    return address("job", job_key=job_key) if made is None else address("run", run_id=made.run_id)
+
+
+@action
+def pause(request: HttpRequest, now: datetime, job_key: str) -> str:
+    or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), reason=request.POST.get("reason", "")))
+    messages.success(request, "Paused. Its scheduled runs are held until you resume it.")
+    return address("job", job_key=job_key)
+
+
+@action
+def resume(request: HttpRequest, now: datetime, job_key: str) -> str:
+    or_message(request, lambda: resume_job(job_key, now, actor=actor_of(request)))
+    messages.success(request, "Resumed. What fell due meanwhile is recorded as skipped.")
+    return address("job", job_key=job_key)
+
+
+def _rules(job: Job) -> Rules:
+    command = job.action.get("shell") or shlex.join(map(str, job.action.get("argv") or ()))
+    return Rules(
+        command=command,
+        retries=_retries(job),
+        lease_seconds=job.lease_seconds,
+        timeout_seconds=job.timeout_seconds,
+        require=", ".join(job.require),
+        prefer=", ".join(job.prefer),
+        pin=job.pin,
+    )
+
+
+def _retries(job: Job) -> str:
+    if job.max_retries == 0:
+        return "none: a failure ends the run"
+    return f"up to {job.max_retries}, {job.retry_strategy} back-off from {job.retry_base_seconds:g} s"

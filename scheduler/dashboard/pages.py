@@ -1,0 +1,149 @@
+"""What every page has in common: who may see it, how a refusal looks, how a part of it keeps itself up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import wraps
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.cache import add_never_cache_headers, patch_vary_headers
+from django_htmx.http import HttpResponseClientRedirect
+
+from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.kernel.errors import CroniqError, InvalidInput
+from croniq_site.kernel.text import cleaned
+from runners.services.audit import Actor
+
+ACT = "scheduler.change_job"
+"""The permission to act: run now, pause, resume, cancel. Whoever is signed in may look."""
+
+TEXT_MOST_BYTES = 1020
+View = Callable[..., HttpResponse]
+
+
+def page(view: View) -> View:
+    """Make a page of ``view(request, now, …)``: signed in, GET, never cached; refusals become pages of their own."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
+        return _answered(request, ("GET", "HEAD"), lambda: view(request, DatabaseClock().now(), **parts))
+
+    return wrapped
+
+
+def action(view: View) -> View:
+    """Make an action of ``view(request, now, …)``, which answers the address to go on to; needs the permission `ACT`.
+
+    What a service refuses is a message on the page that ``back`` (an address on this site's own paths) names.
+    """
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
+        def act() -> HttpResponse:
+            if not may_act(request.user):
+                raise PermissionDenied
+            return HttpResponseRedirect(view(request, DatabaseClock().now(), **parts))
+
+        return _answered(request, ("POST",), act)
+
+    return wrapped
+
+
+def may_act(user: AbstractBaseUser | AnonymousUser) -> bool:
+    return user.has_perm(ACT)
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    return Actor("user", request.user.get_username())
+
+
+def or_message(request: HttpRequest, act: Callable[[], Any]) -> Any:
+    """Do it and return what it returned; a conflict or a full queue becomes a message and None."""
+    try:
+        return act()
+    except CroniqError as refusal:
+        if refusal.status not in (409, 429):
+            raise
+        messages.error(request, refusal.message)
+        return None
+
+
+def live_answer(request: HttpRequest, whole: str, part: str, context: dict[str, Any], shown: object) -> HttpResponse:
+    """Answer a page, or only its live part to the part's own poll: 204 while ``shown`` is what it shows already.
+
+    What has not changed is not touched, so that nobody loses the row under the pointer. ``shown`` is values whose
+    ``repr`` tells all that the part shows.
+    """
+    seen = sha256(repr(shown).encode()).hexdigest()[:16]
+    query = request.GET.copy()
+    query["seen"] = seen
+    context["live_url"] = f"{request.path}?{query.urlencode()}"
+    if not request.htmx:
+        return render(request, whole, context)
+    return HttpResponse(status=204) if request.GET.get("seen") == seen else render(request, part, context)
+
+
+def text_in(request: HttpRequest, name: str) -> str:
+    """The text of the address, as both databases can compare it; empty if there is none."""
+    return cleaned(request.GET.get(name, "").strip(), TEXT_MOST_BYTES)
+
+
+def position_in(request: HttpRequest, name: str) -> tuple[datetime, UUID] | None:
+    """The place in a list, "instant,uuid", from which the address goes on; None if it begins at the top."""
+    text = request.GET.get(name, "")
+    if not text:
+        return None
+    try:
+        at, _, run_id = text.partition(",")
+        instant = datetime.fromisoformat(at)
+        if instant.tzinfo is None:
+            raise ValueError
+        return instant.astimezone(UTC), UUID(run_id)
+    except (ValueError, OverflowError):
+        raise InvalidInput.of(name, "This is no place in the list; begin at its top.") from None
+
+
+def position_text(at: datetime, run_id: UUID) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ},{run_id}"
+
+
+def address(name: str, query: Mapping[str, object] | None = None, **parts: object) -> str:
+    """The path of a page with what of ``query`` is set."""
+    path = reverse(name, kwargs=parts or None)
+    chosen = {key: value for key, value in (query or {}).items() if value not in ("", None, False)}
+    return f"{path}?{urlencode(chosen)}" if chosen else path
+
+
+def _answered(request: HttpRequest, methods: tuple[str, ...], answer: Callable[[], HttpResponse]) -> HttpResponse:
+    if request.method not in methods:
+        return HttpResponseNotAllowed(methods)
+    try:
+        response = answer() if request.user.is_authenticated else _sign_in(request)
+    except CroniqError as refusal:
+        response = render(request, "refused.html", {"refusal": refusal}, status=refusal.status)
+    except (OperationalError, InterfaceError):
+        # Without the database there is no user either: a page that asks nothing.
+        response = render(None, "503.html", status=503)
+    add_never_cache_headers(response)
+    patch_vary_headers(response, ["HX-Request"])
+    return response
+
+
+def _sign_in(request: HttpRequest) -> HttpResponse:
+    if request.htmx:
+        # A part that polls must not show the sign-in page inside of itself.
+        where = request.htmx.current_url_abs_path or reverse("jobs")
+        return HttpResponseClientRedirect(address("login", {"next": where}))
+    where = request.get_full_path() if request.method != "POST" else reverse("jobs")
+    return HttpResponseRedirect(address("login", {"next": where}))

@@ -1,0 +1,26 @@
+"""The paths of the pages. None ends in a slash; job keys have none in them."""
+
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import path
+
+from scheduler.dashboard import jobs, runners, runs
+
+urlpatterns = [
+    path("", jobs.job_list_page, name="jobs"),
+    path("jobs/<str:job_key>", jobs.job_page, name="job"),
+    path("jobs/<str:job_key>/run", jobs.run_now, name="run-now"),
+    path("jobs/<str:job_key>/pause", jobs.pause, name="pause"),
+    path("jobs/<str:job_key>/resume", jobs.resume, name="resume"),
+    path("runs", runs.run_list_page, name="runs"),
+    path("runs/planned", runs.planned_page, name="planned"),
+    path("runs/<uuid:run_id>", runs.run_page, name="run"),
+    path("runs/<uuid:run_id>/log", runs.log_page, name="log"),
+    path("runs/<uuid:run_id>/cancel", runs.cancel, name="cancel"),
+    path("runners", runners.runner_list_page, name="runners"),
+    path(
+        "sign-in",
+        LoginView.as_view(template_name="registration/sign_in.html", redirect_authenticated_user=True),
+        name="login",
+    ),
+    path("sign-out", LogoutView.as_view(), name="logout"),
+]

@@ -1,0 +1,178 @@
+"""Jobs as a person looks at them: their schedules in words, their next fire, their last result."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby, islice
+from uuid import UUID
+
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
+
+from croniq_site.kernel.errors import InvalidInput
+from scheduler.domain.words import describe
+from scheduler.models import Job, QueueEntry, Run, Trigger
+from scheduler.queries.fires import next_fires, schedule_of, zone_of
+from scheduler.queries.jobs import live_jobs, next_fire_instants, status_of
+
+NEXT_FIRES = 10
+
+
+@dataclass(frozen=True)
+class TriggerLine:
+    """A trigger. ``zone`` is the one its schedule is read in; ``calendar`` and ``config_error`` may be empty."""
+
+    id: UUID
+    words: str
+    expression: str
+    zone: str
+    calendar: str
+    on_blocked: str
+    window: str
+    enabled: bool
+    managed_by: str
+    config_error: str
+
+
+@dataclass(frozen=True)
+class LastResult:
+    """The newest run with a verdict. ``at`` is when it ended."""
+
+    run_id: UUID
+    state: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class JobLine:
+    """How a job stands. ``status`` is active, paused or inactive; ``zone`` that of its first trigger."""
+
+    id: int
+    job_key: str
+    tenant: str
+    description: str
+    tags: tuple[str, ...]
+    status: str
+    paused_until: datetime | None
+    paused_reason: str
+    triggers: tuple[TriggerLine, ...]
+    zone: str
+    next_fire_at: datetime | None
+    last: LastResult | None
+    running: int
+    config_error: str
+
+
+@dataclass(frozen=True)
+class NextFire:
+    at: datetime
+    zone: str
+    words: str
+
+
+def job_lines(now: datetime, *, search: str = "", limit: int, after: str = "") -> list[JobLine]:
+    """Return at most ``limit`` jobs by key, those after ``after`` whose key or description contains ``search``.
+
+    The number of queries does not depend on theirs.
+    """
+    jobs = live_jobs().filter(job_key__gt=after)
+    if search:
+        jobs = jobs.filter(Q(job_key__icontains=search) | Q(description__icontains=search))
+    return _lines(jobs.order_by("job_key")[:limit], now)
+
+
+def job_line(job_key: str, now: datetime) -> JobLine | None:
+    return next(iter(_lines(live_jobs().filter(job_key=job_key), now)), None)
+
+
+def upcoming_fires(job_id: int, now: datetime, count: int = NEXT_FIRES) -> list[NextFire]:
+    """Return the next fires of a job from all its triggers, each instant once; a broken trigger gives none."""
+    triggers = (
+        Trigger.objects.filter(job_id=job_id, enabled=True, config_error="", job__is_active=True)
+        .select_related("job", "calendar")
+        .prefetch_related("calendar__rules")
+        .order_by("created_at", "id")
+    )
+    streams = [
+        [NextFire(at, zone_of(trigger), _words(trigger)) for at in _fires(trigger, now, count)] for trigger in triggers
+    ]
+    merged = heapq.merge(*streams, key=lambda fire: fire.at)
+    return list(islice((next(same) for _, same in groupby(merged, key=lambda fire: fire.at)), count))
+
+
+def _lines(jobs: QuerySet[Job], now: datetime) -> list[JobLine]:
+    finished = Run.objects.filter(job_id=OuterRef("pk"), verdict__isnull=False, scheduled_for__lte=now)
+    triggers = Trigger.objects.select_related("calendar").order_by("created_at", "id")
+    rows = list(
+        jobs.annotate(last_id=Subquery(finished.order_by("-scheduled_for", "-id").values("id")[:1])).prefetch_related(
+            Prefetch("triggers", triggers)
+        )
+    )
+    ids = [job.pk for job in rows]
+    last = {
+        run_id: LastResult(run_id, verdict, finished_at)
+        for run_id, verdict, finished_at in Run.objects.filter(
+            pk__in=[job.last_id for job in rows if job.last_id is not None]
+        ).values_list("id", "verdict", "finished_at")
+    }
+    running = dict(
+        QueueEntry.objects.filter(state=QueueEntry.State.CLAIMED, job_id__in=ids)
+        .values_list("job_id")
+        .annotate(Count("pk"))
+        .order_by()
+    )
+    upcoming = next_fire_instants(ids, now)
+    return [_line(job, upcoming.get(job.pk), last.get(job.last_id), running.get(job.pk, 0)) for job in rows]
+
+
+def _line(job: Job, next_fire_at: datetime | None, last: LastResult | None, running: int) -> JobLine:
+    triggers = tuple(_trigger_line(trigger) for trigger in job.triggers.all())
+    status = status_of(job)
+    return JobLine(
+        id=job.pk,
+        job_key=job.job_key,
+        tenant=job.tenant,
+        description=job.description,
+        tags=tuple(map(str, job.tags)),
+        status=status,
+        paused_until=job.paused_until,
+        paused_reason=job.paused_reason,
+        triggers=triggers,
+        zone=triggers[0].zone if triggers else "",
+        next_fire_at=next_fire_at if status == "active" else None,
+        last=last,
+        running=running,
+        config_error=next((trigger.config_error for trigger in triggers if trigger.config_error), ""),
+    )
+
+
+def _trigger_line(trigger: Trigger) -> TriggerLine:
+    has_window = trigger.window_start is not None and trigger.window_end is not None
+    return TriggerLine(
+        id=trigger.pk,
+        words=_words(trigger),
+        expression=trigger.cron_expression,
+        zone=zone_of(trigger),
+        calendar=trigger.calendar.name if trigger.calendar is not None else "",
+        on_blocked=trigger.on_blocked,
+        window=f"{trigger.window_start:%H:%M} to {trigger.window_end:%H:%M}" if has_window else "",
+        enabled=trigger.enabled,
+        managed_by=trigger.managed_by,
+        config_error=trigger.config_error,
+    )
+
+
+def _words(trigger: Trigger) -> str:
+    try:
+        return describe(schedule_of(trigger))
+    except (InvalidInput, ValueError):  # broken: its config_error says why
+        return trigger.cron_expression or trigger.kind
+
+
+def _fires(trigger: Trigger, now: datetime, count: int) -> Sequence[datetime]:
+    try:
+        return next_fires(trigger, now, count)
+    except (InvalidInput, ValueError):
+        return ()

@@ -1,0 +1,107 @@
+"""How pages show instants, durations and states: each in one way everywhere."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+STATE_WORDS = {"claimed": "running", "timed_out": "timed out"}
+"""States that people know by another word than the wire's."""
+
+
+@register.simple_tag
+def instant(value: datetime | None, zone: str = "", relative: bool = False) -> str | SafeString:
+    """Show an instant: in the viewer's zone by the page's script, in UTC without it; the job's zone and UTC on hover.
+
+    ``relative``: the script adds how far away it is ("in 8 s"). None is a dash.
+    """
+    if value is None:
+        return "–"
+    utc = value.astimezone(UTC)
+    hover = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    if zone and zone != "UTC":
+        local = value.astimezone(ZoneInfo(zone))
+        hover = f"{local:%Y-%m-%d %H:%M:%S} {zone}\n{hover}"
+    return format_html(
+        '<time datetime="{}" title="{}" data-instant{}>{} UTC</time>',
+        f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z",
+        hover,
+        " data-relative" if relative else "",
+        f"{utc:%Y-%m-%d %H:%M:%S}",
+    )
+
+
+@register.simple_tag
+def since(value: datetime | None) -> str | SafeString:
+    """Show how long ago something began, counted on by the page's script; without it when it began."""
+    if value is None:
+        return "–"
+    utc = value.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" title="since {} UTC" data-since>since {} UTC</time>',
+        f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z",
+        f"{utc:%Y-%m-%d %H:%M:%S}",
+        f"{utc:%H:%M:%S}",
+    )
+
+
+@register.simple_tag
+def state(name: str) -> SafeString:
+    """Show a state as a word; its colour only repeats it."""
+    return format_html('<span class="state state-{}">{}</span>', name, STATE_WORDS.get(name, name).capitalize())
+
+
+@register.filter
+def state_word(name: str) -> str:
+    return STATE_WORDS.get(name, name).capitalize()
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """A duration as a person says it: "0.25 s", "12.3 s", "3 min 20 s", "2 h 5 min", "4 d 3 h"; None is a dash."""
+    if seconds is None:
+        return "–"
+    if seconds < 60:
+        return (
+            f"{seconds:.0f} s"
+            if seconds == int(seconds)
+            else f"{seconds:.2f} s"
+            if seconds < 10
+            else f"{seconds:.1f} s"
+        )
+    whole = round(seconds)
+    for size, unit, smaller_size, smaller in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // smaller_size
+            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
+    raise AssertionError("unreachable")
+
+
+@register.filter
+def duration_ms(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return "–"
+    return f"{milliseconds} ms" if milliseconds < 1000 else duration(milliseconds / 1000)
+
+
+@register.filter
+def fields_text(fields: dict[str, Any]) -> str:
+    """The fields of a log line on one line: "user=7 path=/x"."""
+    return " ".join(f"{name}={value}" for name, value in fields.items())
+
+
+@register.filter
+def level_class(level: str) -> str:
+    """The colour class of a log level, whatever a handler calls it."""
+    name = level.strip().lower()
+    known = {"debug", "info", "warning", "error", "critical"}
+    alias = {"warn": "warning", "err": "error", "fatal": "critical", "trace": "debug"}
+    name = alias.get(name, name)
+    return name if name in known else "info"
