@@ -184,3 +184,20 @@ def test_one_due_run_among_many_waiting_polls_is_claimed_once():
         wake([lane.pk])
         works = [work for answer in held for work in result(answer).json()["work"]]
         assert [work["execution_id"] for work in works] == [str(entry.run_id)]
+
+
+def test_nothing_is_left_of_polls_that_were_answered():
+    lane = LaneFactory()
+    due_run()
+    with live_edge(hold_seconds=0.2) as server:
+        key, desk = server.key(), server.application.edge.desk
+        for number in range(3):
+            assert FakeRunner(server, key, f"r{number}").poll(capabilities=["gpu"]).status_code == 200
+        LaneFactory(require=["gpu"])
+        held = FakeRunner(server, key).hold(capabilities=["gpu"])
+        wake([lane.pk])
+        result(held)
+        poll_until(lambda: not desk._groups, what="the groups are gone")
+        assert not desk._held
+        assert not desk._visits
+        assert not desk._by_runner
