@@ -16,12 +16,14 @@ class ActionRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CommandAction:
-    """A process to start. ``cwd`` None means the runner's own directory, ``user`` None its own account."""
+    """A process to start. ``cwd`` None means the runner's own directory, ``~`` the home directory of the process;
+    ``user`` None the runner's own account; ``stdin`` what the process reads, None nothing."""
 
     argv: tuple[str, ...]
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     user: str | None = None
+    stdin: str | None = None
 
 
 def command_of(metadata: Mapping[str, Any]) -> CommandAction:
@@ -43,7 +45,11 @@ def command_of(metadata: Mapping[str, Any]) -> CommandAction:
     if kind != "command":
         raise ActionRefused(f"this runner cannot execute actions of type {kind!r}, only 'command'")
     return CommandAction(
-        argv=_argv(action), cwd=_text(action, "cwd"), env=_environment(action), user=_text(action, "user")
+        argv=_argv(action),
+        cwd=_text(action, "cwd"),
+        env=_environment(action),
+        user=_text(action, "user"),
+        stdin=_text(action, "stdin"),
     )
 
 

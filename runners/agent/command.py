@@ -41,7 +41,8 @@ async def run_command(
     the task is cancelled, the whole process group is ended before this returns; what had been printed is delivered.
     A process that the command leaves in the background on purpose lives on, as under cron.
     """
-    group = ProcessGroup.start(action.argv, cwd=action.cwd, env=env, account=account)
+    cwd = env.get("HOME", "/") if action.cwd == "~" else action.cwd
+    group = ProcessGroup.start(action.argv, cwd=cwd, env=env, account=account, stdin=action.stdin)
     output = Output(group.popen, sink)
     is_late = False
     try:

@@ -9,10 +9,12 @@ import logging
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from runners.agent.actions import ActionRefused
 from runners.agent.environment import Account
@@ -48,16 +50,23 @@ class ProcessGroup:
 
     @classmethod
     def start(
-        cls, argv: Sequence[str], *, cwd: str | None, env: Mapping[str, str], account: Account | None
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: str | None,
+        env: Mapping[str, str],
+        account: Account | None,
+        stdin: str | None = None,
     ) -> ProcessGroup:
-        """Start ``argv`` with nothing on stdin and pipes on stdout and stderr. Raises ActionRefused with the reason."""
+        """Start ``argv`` with ``stdin`` (None: nothing) to read and pipes on stdout and stderr. Raises ActionRefused
+        with the reason."""
         if cwd is not None and not Path(cwd).is_dir():
             raise ActionRefused(f"the working directory {cwd!r} does not exist on this machine")
         try:
-            return cls(
-                subprocess.Popen(
+            with _reading(stdin) as source:
+                popen = subprocess.Popen(
                     argv,
-                    stdin=subprocess.DEVNULL,
+                    stdin=source,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     bufsize=0,
@@ -68,7 +77,7 @@ class ProcessGroup:
                     group=account.gid if account else None,
                     extra_groups=account.groups if account else None,
                 )
-            )
+            return cls(popen)
         except (OSError, ValueError) as error:
             raise ActionRefused(_why_not_started(argv[0], cwd, env, error)) from None
 
@@ -132,6 +141,18 @@ class ProcessGroup:
             self.popen.wait()
         with contextlib.suppress(RuntimeError):  # the loop has ended before the process
             self._loop.call_soon_threadsafe(self.exited.set)
+
+
+@contextlib.contextmanager
+def _reading(text: str | None) -> Iterator[IO[bytes] | int]:
+    """What a process shall read. A file without a name and no pipe: nobody has to feed it, however much it is."""
+    if text is None:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode())
+        file.seek(0)
+        yield file
 
 
 def describe_exit(code: int) -> str | None:

@@ -13,7 +13,7 @@ from scheduler.domain.inputs import text_of
 
 ACTION_MOST_BYTES = 64 * 1024
 PATH_MOST = 4096
-_COMMAND_FIELDS = {"type", "argv", "shell", "cwd", "env", "user"}
+_COMMAND_FIELDS = {"type", "argv", "shell", "cwd", "env", "user", "stdin"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -33,7 +33,7 @@ def action_of(field: str, value: Any) -> dict[str, Any]:
         raise InvalidInput.of(field, "The type of an action is handler or command.")
     _refuse_more(field, value, _COMMAND_FIELDS)
     action = {"type": "command", **_program(field, value)}
-    for name, most in (("cwd", PATH_MOST), ("user", 255)):
+    for name, most in (("cwd", PATH_MOST), ("user", 255), ("stdin", ACTION_MOST_BYTES)):
         if value.get(name) not in (None, ""):
             action[name] = text_of(f"{field}.{name}", value[name], most=most)
     if value.get("env"):

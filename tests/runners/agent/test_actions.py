@@ -20,9 +20,10 @@ def test_argv_is_taken_as_it_is() -> None:
         "cwd": "/",
         "env": {"A": "1"},
         "user": "www",
+        "stdin": "text",
     }
     assert command_of({ACTION_KEY: action, "other": 1}) == CommandAction(
-        argv=("/bin/echo", "a b", "$HOME", ""), cwd="/", env={"A": "1"}, user="www"
+        argv=("/bin/echo", "a b", "$HOME", ""), cwd="/", env={"A": "1"}, user="www", stdin="text"
     )
 
 
@@ -59,6 +60,7 @@ def test_another_type_is_refused_by_its_name(kind: object) -> None:
         ({"argv": ["true"], "env": {"": "1"}}, "env"),
         ({"argv": ["true"], "env": {"A": "\0"}}, "env"),
         ({"argv": ["true"], "user": 0}, "user"),
+        ({"argv": ["true"], "stdin": ["text"]}, "stdin"),
     ],
 )
 def test_a_malformed_command_is_refused_and_the_field_named(action: dict[str, object], named: str) -> None:

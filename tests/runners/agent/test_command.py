@@ -62,8 +62,24 @@ def test_a_working_directory_is_used_or_refused_by_name(tmp_path: Path) -> None:
     assert "'/no/such/folder'" in refusal(argv=["pwd"], cwd="/no/such/folder")
 
 
+def test_the_home_directory_of_the_process_is_a_working_directory(tmp_path: Path) -> None:
+    env = PATH | {"HOME": str(tmp_path)}
+    assert execute(command(argv=["pwd"], cwd="~"), env=env) == [("stdout", "info", str(tmp_path))]
+
+
 def test_nothing_is_on_stdin() -> None:
     assert execute(command(argv=["cat"])) == []
+
+
+def test_what_the_action_has_for_stdin_is_read_to_its_end() -> None:
+    assert execute(command(argv=["cat"], stdin="one\n\u00fc two\n")) == [
+        ("stdout", "info", "one"),
+        ("stdout", "info", "\u00fc two"),
+    ]
+
+
+def test_stdin_that_nobody_reads_holds_nothing_up() -> None:
+    assert execute(command(argv=["true"], stdin="x" * 500_000)) == []
 
 
 def test_the_command_leads_a_session_of_its_own() -> None:

@@ -65,7 +65,14 @@ def test_every_field_of_this_version_is_kept(now):
         dead_letter_enabled=False,
         dead_letter_retention="0s",
         dead_letter_operator_hint="call Bob",
-        action={"type": "command", "argv": ["/bin/echo", "hi"], "env": {"A": "1"}, "cwd": "/tmp", "user": None},
+        action={
+            "type": "command",
+            "argv": ["/bin/echo", "hi"],
+            "env": {"A": "1"},
+            "cwd": "/tmp",
+            "user": None,
+            "stdin": "a\n",
+        },
     )
     job = Job.objects.select_related("lane").get()
     assert job.metadata == {"region": "eu"}
@@ -76,7 +83,13 @@ def test_every_field_of_this_version_is_kept(now):
     assert (job.lane.require, job.lane.prefer, job.lane.priority) == (["eu", "gpu", "runner:runner-7"], ["ssd"], -5)
     assert (job.tags, job.catch_up, job.misfire_grace_seconds, job.max_catch_up) == (["a", "b"], "all", 7200, 7)
     assert (job.dead_letter_enabled, job.dead_letter_retention_seconds) == (False, 0)
-    assert job.action == {"type": "command", "argv": ["/bin/echo", "hi"], "env": {"A": "1"}, "cwd": "/tmp"}
+    assert job.action == {
+        "type": "command",
+        "argv": ["/bin/echo", "hi"],
+        "env": {"A": "1"},
+        "cwd": "/tmp",
+        "stdin": "a\n",
+    }
 
 
 DEEP: dict = {}
