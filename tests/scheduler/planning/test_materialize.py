@@ -145,17 +145,13 @@ def break_trigger(trigger: Trigger, how: str) -> None:
         rows.update(cron_expression="61 25 * * *")
     elif how == "period":
         rows.update(kind="interval", cron_expression="", every=timedelta(seconds=-5), anchor_at=trigger.created_at)
-    elif how == "policy":
-        calendar = CalendarFactory()
-        CalendarRuleFactory(calendar=calendar, weekdays=[1])
-        rows.update(calendar=calendar, on_blocked="preceding")
     else:
         calendar = CalendarFactory(timezone="Mars/Olympus" if how == "calendar zone" else "UTC")
         CalendarRuleFactory(calendar=calendar, weekdays=[99] if how == "calendar rule" else [1])
         rows.update(calendar=calendar)
 
 
-@pytest.mark.parametrize("how", ["zone", "cron", "period", "policy", "calendar zone", "calendar rule"])
+@pytest.mark.parametrize("how", ["zone", "cron", "period", "calendar zone", "calendar rule"])
 def test_a_trigger_that_is_nonsense_stops_only_itself_and_says_why(clock, how):
     good, bad = make_job(clock.now(), "demo:good"), make_job(clock.now(), "demo:bad")
     broken = make_trigger(bad, clock.now(), cron_expression="* * * * *")

@@ -13,7 +13,8 @@ from scheduler.services.materialize import materialize
 from scheduler.services.triggers import delete_trigger, save_trigger
 from tests.factories import CalendarFactory, CalendarRuleFactory, RunnerInstanceFactory
 from tests.scheduler.planning.support import ACTOR, ids, make_job, make_trigger, planned
-from tests.support.races import Session, together
+from tests.support.polling import poll_until
+from tests.support.races import Session, is_waiting_for_lock, together
 
 pytestmark = pytest.mark.django_db
 
@@ -139,7 +140,7 @@ def test_a_calendar_edit_plans_every_job_that_uses_it_again(clock):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_claim_that_is_first_keeps_its_run_and_the_edit_leaves_it(now):
+def test_a_claim_that_is_first_keeps_its_run_and_the_edit_leaves_it(now, database):
     job = make_job(now)
     trigger = make_trigger(job, now, every="10m")
     holder = RunnerInstanceFactory()
@@ -147,7 +148,11 @@ def test_a_claim_that_is_first_keeps_its_run_and_the_edit_leaves_it(now):
     with Session() as claimer, Session() as editor:
         claimer.begin()
         claimed = claimer.run(claim_due, soon, 1, holder.pk, [job.lane_id])[0]
+        pid = editor.backend_pid if database == "postgresql" else None
         edit = editor.start(delete_trigger, trigger.pk, now, actor=ACTOR)
+        if pid is not None:  # SQLite: the edit's transaction does not begin before the claim's has ended
+            # The edit has seen the entry wait, and wants to delete what the claim has locked.
+            poll_until(lambda: is_waiting_for_lock(pid))
         claimer.commit()
         edit.result(20)
     entry = QueueEntry.objects.get()
