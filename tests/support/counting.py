@@ -11,6 +11,16 @@ import pytest
 REPORT_VARIABLE = "CRONIQ_TEST_COUNTS"
 
 
+_dead_workers: list[object] = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    """Remember a worker of pytest-xdist that died: one that dies at its start leaves "no tests ran" and no error."""
+    if error:
+        _dead_workers.append(error)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Write passed, failed (errors too) and skipped at the very end, so that a run that died has written nothing."""
@@ -20,7 +30,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     number = {name: len(reports) for name, reports in terminalreporter.stats.items()}
     counts = {
         "passed": sum(number.get(kind, 0) for kind in ("passed", "xfailed", "xpassed")),
-        "failed": number.get("failed", 0) + number.get("error", 0),
+        "failed": number.get("failed", 0) + number.get("error", 0) + len(_dead_workers),
         "skipped": number.get("skipped", 0),
     }
     Path(path).write_text(json.dumps(counts))

@@ -122,7 +122,9 @@ def _run_tier(tier: str, targets: Sequence[Target], folder: Path, pytest_argumen
         _end(children)
         raise
     return [
-        read_counts(folder / f"{tier}-{target.name}" / "counts.json", child.returncode)
+        read_counts(
+            folder / f"{tier}-{target.name}" / "counts.json", child.returncode, may_be_empty=bool(pytest_arguments)
+        )
         for target, child in zip(targets, children, strict=True)
     ]
 
@@ -159,13 +161,17 @@ def child_environment(
     }
 
 
-def read_counts(path: Path, exit_status: int) -> Counts:
-    """Return what a run counted; a run that failed without counting a failure is one failure itself."""
+def read_counts(path: Path, exit_status: int, *, may_be_empty: bool) -> Counts:
+    """Return what a run counted; a run that failed without counting a failure is one failure itself.
+
+    So is a whole tier without any test; `may_be_empty` where the caller has named what to run.
+    """
     try:
         counts = Counts(**json.loads(path.read_text()))
     except (OSError, ValueError):
         counts = Counts()
-    if exit_status not in (0, PYTEST_NOTHING_COLLECTED) and counts.failed == 0:
+    is_fine = exit_status == 0 or (exit_status == PYTEST_NOTHING_COLLECTED and may_be_empty)
+    if not is_fine and counts.failed == 0:
         _say(f"pytest ended with status {exit_status} before it could count; that is one failure.")
         counts += Counts(failed=1)
     return counts

@@ -91,6 +91,15 @@ RECORDS = [
         red=[f"{SUPPORT}::test_a_run_that_dies_before_it_counts_is_one_failure"],
     ),
     Mutation(
+        name="suite-notices-workers-that-died",
+        mechanism="A pytest-xdist worker that dies at its start is a failure, though pytest says only that no test ran.",
+        file="tests/support/counting.py",
+        old=" + len(_dead_workers)",
+        new="",
+        realtime=["tests/bootstrap/test_command.py::test_workers_that_die_at_their_start_are_failures"],
+        database="sqlite",
+    ),
+    Mutation(
         name="suite-takes-no-configuration-from-the-caller",
         mechanism="The runs see nothing of the caller's CRONIQ_*, DATABASE_URL or PG* variables.",
         file="tests/support/suite.py",
