@@ -63,8 +63,9 @@ def open_polls(polls: Sequence[tuple[PollRequest, Principal]], now: datetime) ->
                 if run_id in polls[place][0].listed
             ]
             kept = renew_claims(listed, now)  # of all polls at once: see there
-            for place, instance in admitted.items():
-                answers[place] = _opened(polls[place][0], instance.pk, holdings[instance.pk], kept, now)
+        # After it, each on its own: whoever waits for one claim's row must not hold another's.
+        for place, instance in admitted.items():
+            answers[place] = _opened(polls[place][0], instance.pk, holdings[instance.pk], kept, now)
     else:
         for place, instance in admitted.items():
             answers[place] = OpenPoll(instance.pk, frozenset(polls[place][0].listed))

@@ -20,7 +20,6 @@ RECORDS = [
             IDENTITY + "test_another_clients_runner_is_refused_before_anything_of_it_is_touched",
             IDENTITY + "test_two_clients_that_use_a_new_id_at_one_moment_have_one_owner",
         ],
-        quick=True,
     ),
     Mutation(
         name="poll-ownership-of-a-known-instance",
@@ -112,7 +111,7 @@ RECORDS = [
         name="poll-renews-what-it-lists",
         mechanism="A poll renews the leases of the runs that it lists and holds.",
         file="scheduler/services/poll.py",
-        old="kept = renew_held(holder_id, listed, now)",
+        old="kept = renew_claims(listed, now)",
         new="kept = set(listed)",
         red=[POLL + "test_the_leases_of_listed_runs_are_renewed"],
     ),
@@ -316,7 +315,6 @@ RECORDS = [
         old=" if not key.startswith(RESERVED)",
         new="",
         red=[POLL + "test_a_handler_job_has_no_action_and_no_caller_can_give_it_one"],
-        quick=True,
     ),
     Mutation(
         name="assignment-fresh-action",
