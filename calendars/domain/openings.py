@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
@@ -59,18 +59,36 @@ def openings_of(spec: CalendarSpec) -> Openings:
     return Openings(spec)
 
 
+def widened(spec: CalendarSpec) -> CalendarSpec:
+    """The calendar as if no holiday closed it: wherever ``spec`` is open, so is this."""
+    return CalendarSpec(
+        spec.timezone,
+        tuple(rule for rule in spec.rules if rule.effect is Effect.INCLUDE or rule.holidays is None),
+    )
+
+
 class Openings:
     """A calendar made ready for search. ``days_looked_at`` counts the days that all searches so far asked about."""
 
     def __init__(self, spec: CalendarSpec) -> None:
+        self.spec = spec
         self.zone = load_zone(spec.timezone)
         self._rules = [_Compiled(rule) for rule in spec.rules]
         self._has_include = any(rule.rule.effect is Effect.INCLUDE for rule in self._rules)
         self._solid = [
             rule.range_ordinals for rule in self._rules if rule.is_bare_range and rule.rule.effect is Effect.EXCLUDE
         ]
-        ends = [end for rule in self._rules for end in rule.last_named_days]
+        ends = [day for rule in self._rules for day in rule.named_days]
         self._last_named = (max(ends) - _EPOCH_DAY) * DAY if ends else 0
+        self._has_holidays = any(rule.rule.holidays is not None for rule in self._rules)
+        # The days around count too: a schedule's day begins on another day of a calendar far away.
+        self._named_years = {
+            date.fromordinal(min(day + k, date.max.toordinal())).year
+            for rule in self._rules
+            for day in rule.named_days
+            for k in (-2, 0, 2)
+        }
+        self._ranges = [rule.range_ordinals for rule in self._rules if rule.rule.date_range is not None]
         self._by_offset = any(rule.rule.period for rule in self._rules)
         self._kept: dict[tuple[int, int], Parts] = {}
         self.days_looked_at = 0
@@ -92,7 +110,7 @@ class Openings:
 
         Without ``until`` it looks 40 years beyond ``at`` and beyond the last date that a rule names.
         """
-        limit = min(max(at, self._last_named) + _LONGEST_SEARCH, LAST_SECOND)
+        limit = self.search_limit(at)
         if until is not None:
             limit = min(limit, until + 1)
         while at < limit:
@@ -107,6 +125,37 @@ class Openings:
                 day = self._after_solid_range(day)
             at = max(span.end, day * DAY - 2 * DAY)
         return None
+
+    def between(self, start: int, end: int) -> Iterator[Opening]:
+        """The openings within [start, end), ascending, cut to it; two may touch."""
+        while start < end and (opening := self.at_or_after(start, end - 1)) is not None:
+            yield Opening(opening.start, min(opening.end, end))
+            start = opening.end
+
+    def search_limit(self, at: int) -> int:
+        """Where a search from ``at`` gives up: 40 years beyond it, and beyond the last date that a rule names."""
+        return min(max(at, self._last_named) + _LONGEST_SEARCH, LAST_SECOND)
+
+    def year_type(self, year: int) -> Hashable | None:
+        """What decides the days of a year: two years of one type are open on the same days. None: it is like no other,
+        for a rule names days of it, or holidays decide, which no pattern foretells."""
+        if self._has_holidays or year in self._named_years:
+            return None
+        first = date(year, 1, 1).toordinal()
+        ranges = tuple(low <= first <= high for low, high in self._ranges)
+        return first % 7, date(year, 12, 31).toordinal() - first, ranges
+
+    @property
+    def is_weekly(self) -> bool:
+        """Whether every week beyond the last named date is open like the one before it."""
+        return not self._has_holidays and not any(
+            rule.rule.month_days or rule.rule.yearly_dates for rule in self._rules
+        )
+
+    @property
+    def last_named(self) -> int:
+        """The UTC second, give or take a day, of the last date that a rule names one by one; 0 if none does."""
+        return self._last_named
 
     def closed_since(self, at: int, floor: int) -> int:
         """The first second of the closure that contains the closed second ``at``, but not before ``floor``."""
@@ -195,12 +244,12 @@ class _Compiled:
         )
 
     @property
-    def last_named_days(self) -> list[int]:
-        """Ordinals of the last days that the rule names one by one."""
+    def named_days(self) -> list[int]:
+        """Ordinals of the days that the rule names one by one, and of the ends of its range and its period."""
         days = list(self.rule.dates)
         days += [day for day in (self.rule.date_range or ()) if day is not None]
         days += [instant.date() for instant in (self.rule.period or ())]
-        return [max(days).toordinal()] if days else []
+        return [day.toordinal() for day in days]
 
     def parts(self, ordinal: int, offset: int) -> Parts:
         """The parts of a day at which the rule matches, where the zone's offset is ``offset``."""

@@ -34,6 +34,8 @@ class OnBlocked(StrEnum):
 
     ADVANCE = "advance"
     DEFER = "defer"
+    FOLLOWING = "following"
+    PRECEDING = "preceding"
 
 
 @dataclass(frozen=True, slots=True)

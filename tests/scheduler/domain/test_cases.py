@@ -63,7 +63,7 @@ def test_case(case):
         ({"count": -1}, "count"),
         ({"count": True}, "count"),
         ({"count": 10**9}, "count"),
-        ({"on_blocked": "preceding"}, "on_blocked"),
+        ({"on_blocked": "before"}, "on_blocked"),
         ({"on_blocked": 3}, "on_blocked"),
         ({"misfire": {"policy": "sometimes", "resume_at": "2026-01-01T00:00:00Z"}}, "misfire"),
         ({"misfire": {"policy": "skip"}}, "resume_at"),

@@ -14,7 +14,6 @@ from calendars.domain.openings import is_open, next_open, openings_of
 from calendars.domain.rules import CalendarSpec, OnBlocked, parse_rule
 from scheduler.domain.newest import newest_fires
 from scheduler.domain.schedules import (
-    MOST_BLOCKED,
     CronSchedule,
     Fire,
     IntervalSchedule,
@@ -223,7 +222,7 @@ def test_the_search_for_a_fire_that_never_comes_is_bounded():
     openings = openings_of(spec)
     before = openings.days_looked_at
     assert next_fire(CronSchedule("0 3 * * *"), after=NOON, calendar=spec) is None
-    assert openings.days_looked_at - before <= 2 * MOST_BLOCKED
+    assert openings.days_looked_at - before <= 16 * 366
 
 
 def test_a_leap_day_that_is_a_sunday_is_not_never():
@@ -233,7 +232,7 @@ def test_a_leap_day_that_is_a_sunday_is_not_never():
     assert next_fire(CronSchedule("0 3 * * *"), after=after, calendar=spec).at.year == 2128
 
 
-@pytest.mark.parametrize("policy", ["following", "preceding", "skip", "later"])
+@pytest.mark.parametrize("policy", ["skip", "later", "Following"])
 def test_a_policy_that_is_not_there_is_refused(policy):
     with pytest.raises(InvalidField) as refused:
         fires(CronSchedule("0 3 * * *"), after=NOON, count=1, calendar=OFFICE, on_blocked=policy)
