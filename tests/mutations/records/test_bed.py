@@ -92,7 +92,7 @@ RECORDS = [
     ),
     Mutation(
         name="suite-notices-workers-that-died",
-        mechanism="A pytest-xdist worker that dies at its start is a failure, though pytest says only that no test ran.",
+        mechanism="A pytest-xdist worker that dies at its start is a failure; pytest says only that no test ran.",
         file="tests/support/counting.py",
         old=" + len(_dead_workers)",
         new="",
