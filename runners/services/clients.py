@@ -4,35 +4,60 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from django.db import IntegrityError
 
 from croniq_site.kernel.database import write_transaction
-from croniq_site.kernel.errors import Conflict, InvalidInput
+from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from croniq_site.kernel.text import is_printable_name
 from runners.domain.scopes import unknown_scopes
 from runners.models import ApiClient, ApiKey
+from runners.services.audit import SYSTEM, Actor, Event, record_events
 
 KEY_START = "croniq_"
 PREFIX_LENGTH = 12
 
 
-def create_client(name: str, scopes: Iterable[str], now: datetime, *, tenant: str | None = None) -> ApiClient:
+def create_client(
+    name: str, scopes: Iterable[str], now: datetime, *, tenant: str | None = None, actor: Actor = SYSTEM
+) -> ApiClient:
     """Make an API client. Refuses unknown scopes and a name that is taken (`Conflict` ``client_exists``)."""
-    scopes = sorted(set(scopes))
-    if not is_printable_name(name):
-        raise InvalidInput.of("name", "A name has 1 to 255 printable characters.")
-    if unknown := unknown_scopes(scopes):
-        raise InvalidInput.of("scopes", f"Unknown scopes: {', '.join(unknown)}.")
-    if not scopes:
-        raise InvalidInput.of("scopes", "A client without any scope can do nothing; name at least one.")
+    scopes = _checked(name, scopes)
     try:
         with write_transaction():
-            return ApiClient.objects.create(name=name, tenant=tenant, scopes=scopes, created_at=now)
+            client = ApiClient.objects.create(name=name, tenant=tenant, scopes=scopes, created_at=now)
+            record_events([_event("api_client.created", client, actor, {"scopes": scopes})], now)
+            return client
     except IntegrityError:
-        raise Conflict(f"There is an API client named {name!r} already.", code="client_exists") from None
+        raise _taken(name) from None
+
+
+def edit_client(
+    client_id: int, now: datetime, *, name: str, scopes: Iterable[str], is_active: bool, actor: Actor = SYSTEM
+) -> ApiClient:
+    """Change what a client is called and may do. Saving what is there already changes nothing.
+
+    Its tenant never changes: what it owns is that tenant's. Raises as `create_client`, and NotFound.
+    """
+    values = {"name": name, "scopes": _checked(name, scopes), "is_active": is_active}
+    try:
+        with write_transaction():
+            client = ApiClient.objects.select_for_update(no_key=True).filter(pk=client_id).first()
+            if client is None:
+                raise NotFound("This API client was deleted.")
+            diff = {
+                key: [getattr(client, key), value] for key, value in values.items() if getattr(client, key) != value
+            }
+            if diff:
+                for key, value in values.items():
+                    setattr(client, key, value)
+                client.save(update_fields=list(values))
+                record_events([_event("api_client.updated", client, actor, diff)], now)
+            return client
+    except IntegrityError:
+        raise _taken(name) from None
 
 
 def issue_key(client: ApiClient, now: datetime, *, expires_at: datetime | None = None) -> str:
@@ -42,6 +67,39 @@ def issue_key(client: ApiClient, now: datetime, *, expires_at: datetime | None =
         client=client, prefix=raw[:PREFIX_LENGTH], digest=digest_of(raw), created_at=now, expires_at=expires_at
     )
     return raw
+
+
+def revoke_keys(key_ids: Collection[int], now: datetime, *, actor: Actor = SYSTEM) -> int:
+    """Let these keys open nothing any more; return how many of them did until now. For good: there is no way back."""
+    with write_transaction():
+        keys = list(
+            ApiKey.objects.select_for_update(of=("self",), no_key=True)
+            .select_related("client")
+            .filter(pk__in=key_ids, revoked_at__isnull=True)
+            .order_by("pk")
+        )
+        revoked = ApiKey.objects.filter(pk__in=[key.pk for key in keys], revoked_at__isnull=True).update(revoked_at=now)
+        record_events((_event("api_key.revoked", key.client, actor, {"prefix": key.prefix}) for key in keys), now)
+        return revoked
+
+
+def _checked(name: str, scopes: Iterable[str]) -> list[str]:
+    scopes = sorted(set(scopes))
+    if not is_printable_name(name):
+        raise InvalidInput.of("name", "A name has 1 to 255 printable characters.")
+    if unknown := unknown_scopes(scopes):
+        raise InvalidInput.of("scopes", f"Unknown scopes: {', '.join(unknown)}.")
+    if not scopes:
+        raise InvalidInput.of("scopes", "A client without any scope can do nothing; name at least one.")
+    return scopes
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"There is an API client named {name!r} already.", code="client_exists")
+
+
+def _event(action: str, client: ApiClient, actor: Actor, diff: dict) -> Event:
+    return Event(action, "api_client", client.name, actor, client.tenant or "", diff)
 
 
 def digest_of(raw_key: str) -> str:

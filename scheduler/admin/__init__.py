@@ -1,3 +1,3 @@
 """The admin of the scheduler."""
 
-from scheduler.admin import calendars  # noqa: F401
+from scheduler.admin import calendars, jobs, runs  # noqa: F401
