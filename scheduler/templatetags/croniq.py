@@ -93,8 +93,8 @@ def duration_ms(milliseconds: int | None) -> str:
 
 @register.filter
 def fields_text(fields: dict[str, Any]) -> str:
-    """The fields of a log line on one line: "user=7 path=/x"."""
-    return " ".join(f"{name}={value}" for name, value in fields.items())
+    """The fields of a log line on one line, "user=7 path=/x", without those that the page of the run says already."""
+    return " ".join(f"{name}={value}" for name, value in fields.items() if name not in ("job_key", "runner_id"))
 
 
 @register.filter
