@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import astuple, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -31,8 +30,7 @@ _COLUMNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
+class PlannedRun(NamedTuple):
     """A fire that is to become a run; the fields in the order of the statement's columns."""
 
     run_id: UUID
@@ -52,7 +50,7 @@ def insert_planned(runs: Sequence[PlannedRun], now: datetime) -> list[PlannedRun
 
     An occurrence that has its run already, from another trigger or another materializer, makes none.
     """
-    listed, params = row_list("planned", _COLUMNS, [astuple(run) for run in runs])
+    listed, params = row_list("planned", _COLUMNS, runs)
     with connection.cursor() as cursor:
         # WHERE true: SQLite would read ON as the beginning of a join.
         cursor.execute(
@@ -69,7 +67,7 @@ def insert_planned(runs: Sequence[PlannedRun], now: datetime) -> list[PlannedRun
         inserted = [run for run in runs if run.run_id in new]
         if not inserted:
             return []
-        listed, params = row_list("planned", _COLUMNS, [astuple(run) for run in inserted])
+        listed, params = row_list("planned", _COLUMNS, inserted)
         cursor.execute(
             f"""WITH {listed}
             INSERT INTO {_ENTRY} (run_id, job_id, lane_id, own_lane, state, available_at, attempt, max_attempts, losses,
@@ -82,8 +80,7 @@ def insert_planned(runs: Sequence[PlannedRun], now: datetime) -> list[PlannedRun
     return inserted
 
 
-@dataclass(frozen=True, slots=True)
-class CursorMove:
+class CursorMove(NamedTuple):
     """Where a trigger's cursor was and is to be; the fields in the order of the statement's columns."""
 
     trigger_id: UUID
@@ -106,7 +103,7 @@ def move_cursors(moves: Sequence[CursorMove]) -> int:
     """Move cursors that are where they were thought to be; return how many that is."""
     if not moves:
         return 0
-    listed, params = row_list("moved", _MOVE, [astuple(move) for move in moves])
+    listed, params = row_list("moved", _MOVE, moves)
     with connection.cursor() as cursor:
         cursor.execute(
             f"""WITH {listed}

@@ -10,11 +10,12 @@ from runners.models import AuditEvent
 from scheduler.models import Job, Lane, QueueEntry, Run, Trigger
 from scheduler.services import materialize as passes
 from scheduler.services import planning
+from scheduler.services.jobs import save_job
 from scheduler.services.materialize import materialize
 from scheduler.services.pause import pause_job
 from scheduler.services.triggers import save_trigger
 from tests.factories import CalendarFactory, CalendarRuleFactory, ConcurrencyGroupFactory
-from tests.scheduler.planning.support import make_job, make_trigger, planned
+from tests.scheduler.planning.support import ACTOR, make_job, make_trigger, planned
 from tests.support.races import Session, together
 
 pytestmark = pytest.mark.django_db
@@ -108,6 +109,24 @@ def test_a_trigger_that_another_materializer_has_in_hand_is_left_to_it(now, data
         assert ours.start(materialize, now).result(10).triggers == 1
         theirs.rollback()
         assert ours.run(materialize, now).triggers == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_pass_does_not_plan_by_a_definition_that_is_being_edited(now, database):
+    job = make_job(now)
+    make_trigger(job, now, every="10m")
+    later = now + 45 * MINUTE
+    with Session() as passing, Session() as editing:
+        editing.begin()
+        editing.run(lambda: save_job({"job_key": "demo:job", "require": ["gpu"]}, now, ACTOR))
+        summary = passing.start(materialize, later)
+        if database == "postgresql":  # SQLite: the pass waits for the edit
+            assert summary.result(10).triggers == 0
+        editing.commit()
+        summary.result(20)
+        passing.run(materialize, later)
+    assert len(planned(job)) == 10
+    assert set(QueueEntry.objects.values_list("lane__require__0", flat=True)) == {"gpu"}
 
 
 class Died(BaseException):
