@@ -6,6 +6,7 @@ import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from croniq_site.kernel.database import is_postgresql
 from scheduler.domain.job_fields import PIN_PREFIX
 from scheduler.models import Lane
 
@@ -42,7 +43,8 @@ class LaneDirectory:
 
     def refresh(self) -> None:
         """Read the lanes that were added. A query."""
-        after = max(self._lanes, default=0) - _OVERLAP
+        # SQLite's one writer commits ids in their order, and there this is asked after every change of the file.
+        after = max(self._lanes, default=0) - (_OVERLAP if is_postgresql() else 0)
         rows = Lane.objects.filter(pk__gt=after).values_list("pk", "tenant", "require", "priority")
         found = {pk: _Lane(pk, tenant, frozenset(require), priority) for pk, tenant, require, priority in rows}
         with self._lock:
