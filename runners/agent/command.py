@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from runners.agent.actions import CommandAction
 from runners.agent.environment import Account
@@ -41,8 +42,9 @@ async def run_command(
     the task is cancelled, the whole process group is ended before this returns; what had been printed is delivered.
     A process that the command leaves in the background on purpose lives on, as under cron.
     """
-    cwd = env.get("HOME", "/") if action.cwd == "~" else action.cwd
-    group = ProcessGroup.start(action.argv, cwd=cwd, env=env, account=account, stdin=action.stdin)
+    group = ProcessGroup.start(
+        action.argv, cwd=_directory(action.cwd, env), env=env, account=account, stdin=action.stdin
+    )
     output = Output(group.popen, sink)
     is_late = False
     try:
@@ -64,6 +66,14 @@ async def run_command(
     error = f"timed out after {_seconds(timeout_seconds)}" if is_late else describe_exit(code or 0)
     if error is not None:
         raise CommandFailed(error)
+
+
+def _directory(cwd: str | None, env: Mapping[str, str]) -> str | None:
+    """``~`` is the home directory, and for an account that has none the root, as under cron."""
+    if cwd != "~":
+        return cwd
+    home = env.get("HOME", "")
+    return home if home and Path(home).is_dir() else "/"
 
 
 def _seconds(seconds: float) -> str:

@@ -65,6 +65,8 @@ def test_a_working_directory_is_used_or_refused_by_name(tmp_path: Path) -> None:
 def test_the_home_directory_of_the_process_is_a_working_directory(tmp_path: Path) -> None:
     env = PATH | {"HOME": str(tmp_path)}
     assert execute(command(argv=["pwd"], cwd="~"), env=env) == [("stdout", "info", str(tmp_path))]
+    for home in ({}, {"HOME": "/nonexistent"}):
+        assert execute(command(argv=["pwd"], cwd="~"), env=PATH | home) == [("stdout", "info", "/")]
 
 
 def test_nothing_is_on_stdin() -> None:
