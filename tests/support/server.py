@@ -14,7 +14,7 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -40,7 +40,6 @@ class LiveEdge:
     base_url: str
     application: Application
     http: httpx.Client
-    _stop: threading.Event = field(default_factory=threading.Event)
 
     def client(self, *scopes: str, tenant: str | None = None, name: str = "") -> ApiClient:
         """Make an API client; without scopes it has those of a runner."""

@@ -246,7 +246,7 @@ class Desk:
 
     def _judge(self, held: Held, holding: Holding, is_deposed: bool) -> None:
         if is_deposed:
-            held.refuse(
+            held.fail(
                 Conflict(
                     f"Another process has taken over the runner {held.request.runner_id!r}. Stop one of the two, or "
                     "give each its own runner_id.",

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from croniq_site.kernel.errors import CroniqError
 from runners.domain.scopes import Principal
 from scheduler.domain.polls import PollRequest
 
@@ -108,9 +107,6 @@ class Held:
     def fail(self, error: BaseException) -> None:
         if not self.answer.done():
             self.answer.set_exception(error)
-
-    def refuse(self, refusal: CroniqError) -> None:
-        self.fail(refusal)
 
     def finish(self) -> None:
         """Answer it with what there is: at once, or with what the claim in hand brings."""
