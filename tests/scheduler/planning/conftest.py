@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 
 from croniq_site.kernel.clock import ManualClock
 from runners.domain.scopes import Principal
-from runners.services.audit import Actor
 from runners.services.clients import create_client
 from tests.scheduler.planning import support
-
-HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
 def clock(now: datetime) -> ManualClock:
     return ManualClock(now)
-
-
-@pytest.fixture
-def actor() -> Actor:
-    return support.ACTOR
 
 
 @pytest.fixture
