@@ -61,10 +61,24 @@ def openings_of(spec: CalendarSpec) -> Openings:
 
 def widened(spec: CalendarSpec) -> CalendarSpec:
     """The calendar as if no holiday closed it: wherever ``spec`` is open, so is this."""
-    return CalendarSpec(
-        spec.timezone,
-        tuple(rule for rule in spec.rules if rule.effect is Effect.INCLUDE or rule.holidays is None),
-    )
+    rules = (rule for rule in spec.rules if rule.effect is Effect.INCLUDE or rule.holidays is None)
+    return CalendarSpec(spec.timezone, tuple(rules))
+
+
+def weekly_superset(spec: CalendarSpec) -> CalendarSpec:
+    """A calendar of weekdays and windows alone that is open wherever ``spec`` is."""
+    rules = [
+        Rule(rule.effect, weekdays=rule.weekdays, window=rule.window)
+        for rule in spec.rules
+        if rule.effect is Effect.INCLUDE or rule == Rule(rule.effect, rule.name, rule.weekdays, window=rule.window)
+    ]
+    return CalendarSpec(spec.timezone, tuple(rules))
+
+
+def daily_superset(spec: CalendarSpec) -> CalendarSpec:
+    """A calendar of windows alone, the same on each day, that is open wherever ``spec`` is."""
+    rules = (Rule(rule.effect, window=rule.window) for rule in spec.rules if rule.effect is Effect.INCLUDE)
+    return CalendarSpec(spec.timezone, tuple(rules))
 
 
 class Openings:

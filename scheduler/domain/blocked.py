@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from calendars.domain.openings import Openings
+from calendars.domain.openings import Openings, openings_of, weekly_superset
+from calendars.domain.rules import CalendarSpec
 from calendars.domain.zones import DAY, to_instant, to_seconds
 from scheduler.domain.cron_days import cron_days, may_ever_fire
 from scheduler.domain.occurrences import (
@@ -41,7 +42,14 @@ def advanced(schedule: Schedule, after: datetime, until: datetime | None, openin
                 if blocked == 0:
                     limit = None
                 blocked += 1
-                if blocked == MOST_BLOCKED:
+                if blocked == MOST_BLOCKED and isinstance(schedule, IntervalSchedule):
+                    # The superset of a weekly calendar is itself: this goes one deep.
+                    if (
+                        last is None
+                        and not openings.is_weekly
+                        and not interval_may_ever_fire(schedule, weekly_superset(openings.spec), second)
+                    ):
+                        return
                     limit = _search_limit(schedule, second, openings)
                 if blocked % MOST_BLOCKED == 0 and isinstance(schedule, CronSchedule):
                     start = _next_promising(schedule, opening.start, last, openings)
@@ -54,10 +62,17 @@ def advanced(schedule: Schedule, after: datetime, until: datetime | None, openin
         yield Fire(at, at)
 
 
-def _search_limit(schedule: Schedule, at: int, openings: Openings) -> int:
+def interval_may_ever_fire(schedule: IntervalSchedule, weekly: CalendarSpec, at: int) -> bool:
+    """Whether an occurrence after a second is open in a calendar that is the same each week. Exact."""
+    if not weekly.rules:
+        return True
+    return next(advanced(schedule, to_instant(at), None, openings_of(weekly)), None) is not None
+
+
+def _search_limit(schedule: IntervalSchedule, at: int, openings: Openings) -> int:
     """Up to which second an unbroken row of blocked occurrences is followed: until everything has come round."""
     limit = openings.search_limit(at)
-    if isinstance(schedule, IntervalSchedule) and openings.is_weekly:
+    if openings.is_weekly:
         # Two years: each week of a round with each offset that a zone has in a year.
         round_of_weeks = math.lcm(schedule.every // TICK, _WEEK // TICK) // 1_000_000
         limit = min(limit, max(at, openings.last_named) + 2 * 366 * DAY + 2 * round_of_weeks)

@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 from calendars.domain.errors import InvalidField
 from calendars.domain.rules import CalendarSpec, Effect, OnBlocked, Rule, parse_rule
 from calendars.domain.zones import load_zone, to_instant, to_seconds
-from scheduler.domain.durations import LONGEST, parse_duration
+from scheduler.domain.durations import LONGEST, checked_duration, parse_duration
 from scheduler.domain.newest import newest_fires
 from scheduler.domain.schedules import (
     CronSchedule,
@@ -27,6 +28,7 @@ from scheduler.domain.schedules import (
     next_fire,
     occurrences,
     parse_on_blocked,
+    refuse_never,
 )
 
 MOST_FIRES = 10_000
@@ -40,7 +42,12 @@ _CATCH_UPS = {
     "all": "all",
 }
 _DEFAULT_MOST = 100
-_ISO_DURATION = re.compile(r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?", re.ASCII)
+# ISO 8601. Years and months have no length of their own; only the last number may have a fraction.
+_NUMBER = r"(\d{1,12}(?:[.,]\d{1,9})?)"
+_ISO_DURATION = re.compile(
+    rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?=\d)(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?", re.ASCII
+)
+_ISO_SECONDS = (7 * 86_400, 86_400, 3600, 60, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ def answer_case(case: Case) -> list[datetime]:
     if next_fire(case.schedule, after=case.after, **asked) is None:
         if next(occurrences(case.schedule, after=case.after), None) is None:
             return []  # complete: it has no occurrence any more
-        raise InvalidField("calendar", "The calendar is closed whenever this schedule would run; it would never run.")
+        refuse_never(case.schedule, after=case.after, **asked)
     found, after = [], case.after
     if case.resume_at is not None:
         missed_after = after if case.missed_after is None else max(after, case.missed_after)
@@ -138,10 +145,9 @@ def _schedule(described: Mapping[str, object], timezone: str) -> Schedule:
             raise InvalidField("cron_expression", "A cron expression is a text.")
         key = described.get("job_key", "")
         return CronSchedule(described["cron"], zone, key if isinstance(key, str) else "")
-    load_zone(zone)
     if kinds == ["once"]:
-        return OnceSchedule(_instant(described["once"], "once"))
-    return IntervalSchedule(_duration(described["every"], "every"), _instant(described.get("anchor"), "anchor"))
+        return OnceSchedule(_instant(described["once"], "once"), zone)
+    return IntervalSchedule(_duration(described["every"], "every"), _instant(described.get("anchor"), "anchor"), zone)
 
 
 def _rules(described: Mapping[str, object], zone: object) -> Iterator[Rule]:
@@ -211,19 +217,20 @@ def _instant(value: object, field: str, zone: object = None) -> datetime:
 
 
 def _duration(value: object, field: str) -> timedelta:
-    """A duration of the wire ("90s"), of ISO 8601 ("PT1H30M"), or a number of seconds."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
+    """A duration of the wire ("90s"), of ISO 8601 ("PT1H30M", "P1W", "PT0.5S"), or a number of seconds."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and -1e12 < value < 1e12:
+        value = f"{value:.6f}" if isinstance(value, float) else str(value)
     if not isinstance(value, str):
         raise InvalidField(field, "A duration is written like '90s' or 'PT1H30M'.")
-    match = _ISO_DURATION.fullmatch(value)
-    if match is None or not any(match.groups()):
+    match = _ISO_DURATION.fullmatch(value) if len(value) <= 64 else None
+    numbers = match.groups() if match else ()
+    given = [(number.replace(",", "."), size) for number, size in zip(numbers, _ISO_SECONDS, strict=False) if number]
+    if not given or any("." in number for number, _ in given[:-1]):
         return parse_duration(value, field=field, bare_seconds=True)
-    days, hours, minutes, seconds = (int(item or 0) for item in match.groups())
-    total = days * 86_400 + hours * 3600 + minutes * 60 + seconds
-    if total > LONGEST.total_seconds():
+    seconds = sum(Fraction(number) * size for number, size in given)
+    if seconds > LONGEST.total_seconds():
         raise InvalidField(field, "A duration may be ten years at most.")
-    return parse_duration(f"{total}s", field=field)
+    return checked_duration(timedelta(microseconds=round(seconds * 1_000_000)), field=field)
 
 
 def _written(at: datetime) -> str:

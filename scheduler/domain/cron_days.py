@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import lru_cache
 
-from calendars.domain.openings import Openings, Parts, openings_of, widened
+from calendars.domain.openings import Openings, Parts, openings_of, weekly_superset, widened
 from calendars.domain.rules import CalendarSpec
 from calendars.domain.zones import DAY, LAST_SECOND, Zone, load_zone
 from scheduler.domain.cron import Cron, matching_days, parse_cron
@@ -29,10 +29,13 @@ class WallDays:
         self.zone, self.openings = zone, openings
 
     def shift(self, day: int) -> int | None:
-        """The zone's offset on a day around which no clock changes; None where one does, or where a year ends."""
-        span = self.zone.span_at(day * DAY)
-        low = day * DAY - span.offset
-        return span.offset if span.start <= low - DAY and low + 2 * DAY <= span.end else None
+        """The zone's offset on a day around which no clock changes; None where one does."""
+        first = self.zone.span_at((day - 2) * DAY)
+        last = first if first.end > (day + 3) * DAY else self.zone.span_at((day + 3) * DAY)
+        # Spans end with a year too, without any change.
+        if last is first or (last.start == first.end and (last.offset, last.seen) == (first.offset, last.first_wall)):
+            return first.offset
+        return None
 
     def open_parts(self, day: int, low: int = 0, high: int = DAY) -> Parts:
         """The parts of [low, high) at which the calendar is open, ascending, apart from each other."""
@@ -143,9 +146,16 @@ def cron_days(schedule: CronSchedule, spec: CalendarSpec) -> CronDays:
 
 @lru_cache(maxsize=4096)
 def may_ever_fire(schedule: CronSchedule, spec: CalendarSpec, year: int, *, any_day: bool = False) -> bool:
-    """Whether there is an open time of the schedule from a year on, if no holiday closed the calendar."""
-    days = cron_days(schedule, widened(spec))
+    """Whether the schedule has an open time from a year on; with ``any_day`` on a day of its or on another.
+
+    False is certain. What closes the calendar on some holidays is passed over.
+    """
     first = date(year, 1, 1).toordinal() - EPOCH_DAY
+    weekly = cron_days(schedule, weekly_superset(spec))
+    two_years = max(first, weekly.openings.last_named // DAY) + 2 * 366
+    if weekly.first_open_day(first - 1, two_years, any_day=True) is None:
+        return False
+    days = cron_days(schedule, widened(spec))
     last = days.openings.search_limit(first * DAY) // DAY
     return days.first_open_day(first - 1, last, any_day=any_day) is not None
 

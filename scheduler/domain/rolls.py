@@ -15,9 +15,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from calendars.domain.openings import Openings, Parts
+from calendars.domain.openings import Openings, Parts, daily_superset
 from calendars.domain.zones import DAY, load_zone, to_instant, to_seconds
-from scheduler.domain.blocked import advanced
+from scheduler.domain.blocked import advanced, interval_may_ever_fire
 from scheduler.domain.cron_days import CronDays, WallDays, cron_days, may_ever_fire, times_in
 from scheduler.domain.occurrences import (
     TICK,
@@ -33,10 +33,10 @@ from scheduler.domain.occurrences import (
 
 _SECOND = 1_000_000
 _HOUR = 3600
-_MANY_TIMES = 2000
+_MANY_TIMES = 200
 
-MOST_IDLE = 400
-"""After so many days without a fire it is asked whether there will ever be one."""
+MOST_IDLE = 60
+"""After so many open days without a fire it is asked whether there will ever be one."""
 
 
 def rolled(
@@ -167,9 +167,14 @@ class _Rolls:
         idle = 0
         while (begin := self.days.zone.to_utc(wall)) <= last:
             end = self.days.zone.to_utc(wall + size)
-            own_from, own_to = max(to_instant(begin) - TICK, after), min(to_instant(end) - TICK, to_instant(last + 1))
-            found = [(fire.at, fire.at) for fire in advanced(self.schedule, own_from, own_to, self.openings)]
-            found += self._rolled_into(wall, size, start, last)
+            found: list[tuple[datetime, datetime]] = []
+            if self._may_fire(wall, size):
+                own_from, own_to = (
+                    max(to_instant(begin) - TICK, after),
+                    min(to_instant(end) - TICK, to_instant(last + 1)),
+                )
+                found += ((fire.at, fire.at) for fire in advanced(self.schedule, own_from, own_to, self.openings))
+                found += self._rolled_into(wall, size, start, last)
             for at, occurrence in found:
                 waiting[at] = min(occurrence, waiting.get(at, occurrence))
             idle += 1
@@ -213,19 +218,45 @@ class _Rolls:
             if not self.first_source <= source <= self.last_source or (self.back and not self._has_more(source)):
                 break
             closed = _without(alive, self.days.open_parts(source, low, high))
-            if self.days.shift(source) is None or source == self.first_source:
-                named = self._blocked_times(source, low, high, alive)
-                met["named", source] = _Met(source, None, (), named)
-            elif closed and (key := self.sources.key(source)) is not None:
-                if self.back:
-                    met.setdefault((key, closed), _Met(source, key, closed, {}))
-                    if isinstance(self.sources, _CronSources):
-                        break  # each time that is alive has its nearest, and so its earliest, occurrence
-                else:
-                    met.pop((key, closed), None)
-                    met[key, closed] = _Met(source, key, closed, {})
+            if not self.back and closed == ((low, high),):
+                source, alive = self._through_closure(met, source, closed), closed
+                continue
+            self._meet(met, source, low, high, alive, closed)
+            if self.back and isinstance(self.sources, _CronSources) and any(one.parts for one in met.values()):
+                break  # each time that is alive has its nearest, and so its earliest, occurrence
             alive = closed
         return self._earliest_of(met.values())
+
+    def _meet(self, met: dict[Hashable, _Met], day: int, low: int, high: int, alive: Parts, closed: Parts) -> None:
+        """Add what a day has: at times that were alive where a clock changes, else at those at which it is closed."""
+        if self.days.shift(day) is None or day == self.first_source:
+            met["named", day] = _Met(day, None, (), self._blocked_times(day, low, high, alive))
+        elif closed and (key := self.sources.key(day)) is not None:
+            if not self.back:
+                met.pop((key, closed), None)  # what is farther is said last
+                met[key, closed] = _Met(day, key, closed, {})
+            else:
+                met.setdefault((key, closed), _Met(day, key, closed, {}))
+
+    def _through_closure(self, met: dict[Hashable, _Met], source: int, parts: Parts) -> int:
+        """Meet the days of the closure in which ``source`` lies, closed at all of ``parts``; return its first day."""
+        [(low, high)] = parts
+        at = self.days.zone.to_utc(source * DAY + low)
+        floor = min(self.days.zone.to_utc(self.first_source * DAY), at)
+        first = min(self.days.day_of(self.openings.closed_since(at, floor)) + 1, source)
+        days: Iterable[int] = range(first, source + 1)
+        if isinstance(self.sources, _CronSources):
+            days = self._first_with_all(self.sources.days.matching(first, source))
+        for day in reversed(list(days)):
+            self._meet(met, day, low, high, parts, parts)
+        return first
+
+    def _first_with_all(self, matching: Iterator[int]) -> Iterator[int]:
+        """The days up to the first that has all times: what comes later has nothing that is earlier."""
+        for day in matching:
+            yield day
+            if self.days.shift(day) is not None and day > self.first_source:
+                return
 
     def _earliest_of(self, met: Iterable[_Met]) -> dict[int, datetime]:
         """The earliest occurrence of each time, from days in the order in which they were met."""
@@ -252,6 +283,10 @@ class _Rolls:
             return to_instant(day * DAY - shift) + time * TICK
         return _first_shown(self.days, day, time)
 
+    def _may_fire(self, wall: int, size: int) -> bool:
+        day, low = divmod(wall, DAY)
+        return self.days.shift(day) is None or self._has_times(self.days.open_parts(day, low, low + size))
+
     def _has_times(self, parts: Parts) -> bool:
         return not isinstance(self.sources, _CronSources) or self.sources.days.has_open_time(parts)
 
@@ -259,9 +294,13 @@ class _Rolls:
         return isinstance(self.sources, _Lattice) or next(self.sources.days.matching(day), None) is not None
 
     def _is_never(self, at: int) -> bool:
-        return isinstance(self.schedule, CronSchedule) and not may_ever_fire(
-            self.schedule, self.openings.spec, to_instant(at).year, any_day=True
-        )
+        spec = self.openings.spec
+        if isinstance(self.schedule, CronSchedule):
+            return not may_ever_fire(self.schedule, spec, to_instant(at).year, any_day=True)
+        if isinstance(self.schedule, IntervalSchedule) and self.days.zone.name in ("UTC", self.openings.zone.name):
+            # A roll keeps the local time, and another occurrence has that time in any season.
+            return not interval_may_ever_fire(self.schedule, daily_superset(spec), at)
+        return False
 
     def _next_chunk(self, wall: int, size: int, last: int) -> int | None:
         """The next chunk of wall time that may have a fire."""

@@ -93,7 +93,12 @@ def refuse_never(
     if next_fire(schedule, after=after, calendar=calendar, on_blocked=on_blocked) is not None:
         return
     if next(occurrences(schedule, after=after), None) is not None:
-        raise InvalidField("calendar", "The calendar is closed whenever this schedule would run; it would never run.")
+        if isinstance(schedule, OnceSchedule) and on_blocked == OnBlocked.PRECEDING:
+            message = "The last day before this instant on which the calendar is open is past; it would never run."
+            raise InvalidField("on_blocked", f"{message} 'following' and 'defer' go forward.")
+        also = " at its local time" if on_blocked in (OnBlocked.FOLLOWING, OnBlocked.PRECEDING) else ""
+        message = f"The calendar is closed{also} whenever this schedule would run; it would never run."
+        raise InvalidField("calendar", f"{message} Change the time, or let on_blocked 'defer' it to the next opening.")
     field = {CronSchedule: "cron_expression", IntervalSchedule: "every", OnceSchedule: "run_at"}[type(schedule)]
     raise InvalidField(field, "This schedule has no instant left in the future; it would never run.")
 

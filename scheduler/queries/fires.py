@@ -36,9 +36,9 @@ def schedule_of(trigger: Trigger) -> Schedule:
         case Trigger.Kind.CRON:
             return CronSchedule(trigger.cron_expression, zone_of(trigger), trigger.job.job_key)
         case Trigger.Kind.INTERVAL:
-            return IntervalSchedule(trigger.every, trigger.anchor_at)
+            return IntervalSchedule(trigger.every, trigger.anchor_at, zone_of(trigger))
         case Trigger.Kind.ONCE:
-            return OnceSchedule(trigger.run_at)
+            return OnceSchedule(trigger.run_at, zone_of(trigger))
     raise ValueError(f"{trigger.kind!r} is no kind of schedule")
 
 

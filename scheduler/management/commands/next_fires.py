@@ -16,7 +16,7 @@ from croniq_site.kernel.clock import SystemClock
 from croniq_site.kernel.errors import CroniqError
 from scheduler.domain.cases import answer_line
 from scheduler.domain.durations import parse_duration
-from scheduler.domain.schedules import CronSchedule, IntervalSchedule, Schedule, fires, refuse_never
+from scheduler.domain.schedules import CronSchedule, Fire, IntervalSchedule, Schedule, fires, refuse_never
 from scheduler.domain.words import describe
 
 MOST = 1000
@@ -58,7 +58,8 @@ class Command(BaseCommand):
         if options["cron"] is not None:
             schedule = CronSchedule(options["cron"], zone.name, options["job_key"])
         else:
-            schedule = IntervalSchedule(parse_duration(options["every"], field="every", bare_seconds=True), after)
+            every = parse_duration(options["every"], field="every", bare_seconds=True)
+            schedule = IntervalSchedule(every, after, zone.name)
         calendar = None
         if options["calendar"] is not None:
             row = calendar_named(options["calendar"], tenant=options["tenant"])
@@ -70,9 +71,9 @@ class Command(BaseCommand):
             schedule, after=after, count=options["count"], calendar=calendar, on_blocked=options["on_blocked"]
         )
         for fire in found:
-            deferred = "" if fire.at == fire.occurrence_at else f"  deferred from {_written(fire.occurrence_at)}"
+            moved = "" if fire.at == fire.occurrence_at else f"  {_moved(fire)} from {_written(fire.occurrence_at)}"
             local = fire.at.astimezone(zone.info)
-            self.stdout.write(f"{_written(fire.at)}  {local:%a %Y-%m-%d %H:%M:%S %Z}{deferred}")
+            self.stdout.write(f"{_written(fire.at)}  {local:%a %Y-%m-%d %H:%M:%S %Z}{moved}")
         if not found:
             refuse_never(schedule, after=after, calendar=calendar, on_blocked=options["on_blocked"])
         if len(found) < options["count"]:
@@ -96,6 +97,10 @@ def _instant(text: str) -> datetime:
     if instant is None or instant.tzinfo is None or not 1970 <= instant.year <= 9000:
         raise CommandError("--after: an instant such as 2026-12-24T12:00:00Z")
     return instant.astimezone(UTC)
+
+
+def _moved(fire: Fire) -> str:
+    return "deferred" if fire.at > fire.occurrence_at else "brought forward"
 
 
 def _written(instant: datetime) -> str:
