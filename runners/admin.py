@@ -39,6 +39,7 @@ class CroniqAdmin(admin.ModelAdmin):
 
     paginator = BoundedPaginator
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
 
 

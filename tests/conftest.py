@@ -15,6 +15,13 @@ NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 """A Monday noon without any change of clocks near it."""
 
 
+@pytest.fixture(autouse=True)
+def plain_pages(settings) -> None:
+    """Let the test client have pages over plain http, and static files without a walk over all of them a client."""
+    settings.SECURE_SSL_REDIRECT = False
+    settings.WHITENOISE_AUTOREFRESH = True
+
+
 @pytest.fixture
 def now() -> datetime:
     """An aware UTC instant to start from; time passes only by `now + timedelta(...)`."""

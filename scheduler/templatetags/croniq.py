@@ -93,8 +93,11 @@ def duration_ms(milliseconds: int | None) -> str:
 
 @register.filter
 def fields_text(fields: dict[str, Any]) -> str:
-    """The fields of a log line on one line, "user=7 path=/x", without those that the page of the run says already."""
-    return " ".join(f"{name}={value}" for name, value in fields.items() if name not in ("job_key", "runner_id"))
+    """The fields of a log line on one line, "user=7 path=/x", without those that say nothing new on a run's page."""
+    told = {name: value for name, value in fields.items() if name not in ("job_key", "runner_id")}
+    if told.get("stream") == "stdout":
+        del told["stream"]
+    return " ".join(f"{name}={value}" for name, value in told.items())
 
 
 @register.filter

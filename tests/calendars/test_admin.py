@@ -10,14 +10,9 @@ from calendars.services import save_calendar
 from runners.models import AuditEvent
 from tests.factories import TriggerFactory
 
-pytestmark = [pytest.mark.django_db, pytest.mark.filterwarnings("ignore:No directory at:UserWarning")]
+pytestmark = pytest.mark.django_db
 ADD = reverse("admin:calendars_calendar_add")
 LIST = reverse("admin:calendars_calendar_changelist")
-
-
-@pytest.fixture(autouse=True)
-def plain_http(settings) -> None:
-    settings.SECURE_SSL_REDIRECT = False
 
 
 def form(*rules: dict, initial: int = 0, **values: str) -> dict[str, object]:

@@ -1,0 +1,66 @@
+"""A page as a browser reads it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from django.http import HttpResponse
+
+VOID = {"meta", "link", "img", "input", "br", "hr"}
+
+
+class Page(HTMLParser):
+    """The elements of a page in order, the texts, and what a strict Content-Security-Policy would refuse of it."""
+
+    def __init__(self, response: HttpResponse) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.refused: list[str] = []
+        self._texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(response.content.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.elements.append((tag, values))
+        if tag not in VOID:
+            self._open.append(tag)
+        if tag == "style" or (tag == "script" and not values.get("src", "").startswith("/static/")):
+            self.refused.append(f"<{tag}>")
+        for name, value in values.items():
+            if name == "style" or name.startswith(("on", "hx-on")) or "javascript:" in value.lower():
+                self.refused.append(f"{tag} {name}={value}")
+            if name in ("src", "href", "action", "hx-get") and not value.startswith(("/", "#", "?")):
+                self.refused.append(f"{tag} {name}={value}")
+            if name in ("src", "href", "action", "hx-get") and value.startswith("//"):
+                self.refused.append(f"{tag} {name}={value}")
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] in ("script", "style"):
+            self.refused.append(data)
+        elif data.strip():
+            self._texts.append(" ".join(data.split()))
+
+    @property
+    def text(self) -> str:
+        return " ".join(self._texts)
+
+    def all(self, tag: str, **wanted: str) -> list[dict[str, str]]:
+        """The attributes of every element of that name that has these (``_`` for ``-``; class: one of them)."""
+        return [values for name, values in self.elements if name == tag and _matches(values, wanted)]
+
+    def links(self, start: str) -> list[str]:
+        return [values["href"] for values in self.all("a") if values.get("href", "").startswith(start)]
+
+
+def _matches(values: dict[str, str], wanted: dict[str, str]) -> bool:
+    for name, value in wanted.items():
+        name = name.rstrip("_").replace("_", "-")
+        has = values.get(name)
+        if has is None or (value not in has.split() if name == "class" else value != has):
+            return False
+    return True
