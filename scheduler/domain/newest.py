@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from calendars.domain.rules import CalendarSpec, OnBlocked
 from scheduler.domain.schedules import Fire, Schedule, fires
 
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
 _FIRST_LOOK = timedelta(minutes=1)
 
 
@@ -32,3 +34,13 @@ def newest_fires(
             return found[-count:]
         look *= 2
     return []
+
+
+def previous_before(
+    schedule: Schedule, t: datetime, *, calendar: CalendarSpec | None = None, on_blocked: OnBlocked | str | None = None
+) -> datetime | None:
+    """The instant of the last fire strictly before ``t``; None if there is none since 1970."""
+    found = newest_fires(
+        schedule, after=_BEGINNING - _TICK, until=t - _TICK, count=1, calendar=calendar, on_blocked=on_blocked
+    )
+    return found[0].at if found else None

@@ -77,9 +77,12 @@ def next_fire(
     return next(_fires(schedule, after, None, calendar, on_blocked, since), None)
 
 
-def next_after(schedule: Schedule, t: datetime) -> datetime | None:
-    """The first occurrence strictly after ``t``, without a calendar; None if there is none any more."""
-    return next(occurrences(schedule, after=t), None)
+def next_after(
+    schedule: Schedule, t: datetime, *, calendar: CalendarSpec | None = None, on_blocked: OnBlocked | str | None = None
+) -> datetime | None:
+    """The instant of the first fire strictly after ``t``; None if there is none any more."""
+    fire = next_fire(schedule, after=t, calendar=calendar, on_blocked=on_blocked)
+    return None if fire is None else fire.at
 
 
 def refuse_never(
