@@ -18,7 +18,6 @@ RECORDS = [
         old="        if scope not in SCOPES or not principal.has(scope):\n",
         new="        if scope not in SCOPES:\n",
         red=[ACCESS + "test_with_every_other_scope_it_is_403_naming_the_one_that_is_missing"],
-        quick=True,
     ),
     Mutation(
         name="api-undeclared-scope",
@@ -38,10 +37,10 @@ RECORDS = [
     ),
     Mutation(
         name="api-challenge",
-        mechanism="Who has no good key is told 401 with a challenge, not 403: 403 ends a runner at once.",
-        file="runners/api/authentication.py",
-        old="        return 'ApiKey realm=\"croniq\"'\n",
-        new="        return None\n",
+        mechanism="Who has no good key gets a challenge with the 401.",
+        file="runners/api/errors.py",
+        old="    if refusal.status == 401:\n",
+        new="    if False:\n",
         red=[ACCESS + "test_without_a_key_it_is_401_with_a_challenge", ACCESS + "test_a_key_that_is_none_is_401"],
     ),
     Mutation(
@@ -178,7 +177,6 @@ RECORDS = [
         old="    if is_outage(error):\n",
         new="    if False:\n",
         red=[SITE + "test_a_database_that_is_away_is_503_never_401_or_500"],
-        quick=True,
     ),
     Mutation(
         name="api-faults-say-nothing",
