@@ -1,6 +1,6 @@
 """The edge: letting polls in, holding them, waking them, answering them, and what is said at its door."""
 
-from tests.mutations.record import Mutation
+from tests.mutations.record import Edit, Mutation
 
 HERE = "tests/scheduler/edge/"
 POLL, IDENTITY, CONNECTIONS = HERE + "test_poll.py::", HERE + "test_identity.py::", HERE + "test_connections.py::"
@@ -226,13 +226,29 @@ RECORDS = [
     Mutation(
         name="cancel-anew-is-news",
         mechanism="The cancel of a run that was claimed anew is news again.",
-        file=WORK + "waiting.py",
-        old="            for text in held:\n                told.pop(text, None)",
-        new="            pass",
+        edits=[
+            Edit(
+                WORK + "waiting.py",
+                "            for text in held:\n                told.pop(text, None)",
+                "            pass",
+            ),
+            # A named instance has it forgotten here too.
+            Edit(
+                WORK + "waiting.py", "            for text in told.keys() - listed:\n", "            for text in ():\n"
+            ),
+        ],
         red=[
             POLL + "test_the_cancel_of_a_run_that_was_claimed_anew_is_news_again",
             MACHINERY + "test_what_is_held_again_can_be_cancelled_anew",
         ],
+    ),
+    Mutation(
+        name="cancel-unlisted-is-forgotten",
+        mechanism="What an instance no longer lists is not remembered.",
+        file=WORK + "waiting.py",
+        old="            for text in told.keys() - listed:\n",
+        new="            for text in ():\n",
+        red=[MACHINERY + "test_what_is_no_longer_listed_is_forgotten"],
     ),
     Mutation(
         name="cancel-of-ones-own-ack",
