@@ -17,7 +17,7 @@ def test_the_list_of_what_waits_reads_no_history(now):
     job = JobFactory()
     history = [
         RunFactory.build(job=job, kind="triggered", completed=True, scheduled_for=now - timedelta(minutes=number))
-        for number in range(1, 6001)
+        for number in range(1, 2001)
     ]
     Run.objects.bulk_create(history, batch_size=500)
     planned = [
@@ -31,6 +31,9 @@ def test_the_list_of_what_waits_reads_no_history(now):
     due = QueueEntryFactory(job=job, run__scheduled_for=now)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
+        if connection.vendor == "postgresql":
+            # As a long history has it: there the walk along the index looks cheaper to it than a sort.
+            cursor.execute("SET LOCAL enable_sort = off")
     found = []
 
     def explain(execute, sql, params, many, context):
