@@ -17,9 +17,10 @@ NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def plain_pages(settings) -> None:
-    """Let the test client have pages over plain http, and static files without a walk over all of them a client."""
+    """Let the test client have pages over plain http, without what makes a page or a password slow to begin with."""
     settings.SECURE_SSL_REDIRECT = False
-    settings.WHITENOISE_AUTOREFRESH = True
+    settings.WHITENOISE_AUTOREFRESH = True  # else each client walks over all static files
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ class Page(HTMLParser):
         self.elements.append((tag, values))
         if tag not in VOID:
             self._open.append(tag)
-        if tag == "style" or (tag == "script" and not values.get("src", "").startswith("/static/")):
+        if tag == "style" or (tag == "script" and not values.get("src", "").startswith("/")):
             self.refused.append(f"<{tag}>")
         for name, value in values.items():
             if name == "style" or name.startswith(("on", "hx-on")) or "javascript:" in value.lower():
@@ -40,9 +40,11 @@ class Page(HTMLParser):
             pass
 
     def handle_data(self, data: str) -> None:
+        if not data.strip():
+            return
         if self._open and self._open[-1] in ("script", "style"):
             self.refused.append(data)
-        elif data.strip():
+        else:
             self._texts.append(" ".join(data.split()))
 
     @property

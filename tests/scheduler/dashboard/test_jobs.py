@@ -148,6 +148,7 @@ def test_the_fires_of_two_triggers_are_one_list_without_doubles(viewer, now):
     TriggerFactory(job=job, every=timedelta(minutes=2))
     TriggerFactory(job=job, every=timedelta(minutes=3))
     TriggerFactory(job=job, every=timedelta(seconds=1), enabled=False)
+    RunFactory(job=job, completed=True)
     page = Page(viewer.get("/jobs/ops:backup"))
     fires = [values["datetime"][14:16] for values in page.all("time") if "data-relative" in values]
     assert fires == ["02", "03", "04", "06", "08", "09", "10", "12", "14", "15"]

@@ -1,0 +1,129 @@
+"""What every page is made of: nothing that the policy would refuse, nothing that somebody wrote as markup."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from urllib.parse import quote
+
+import pytest
+from django.conf import settings
+from django.contrib.staticfiles import finders
+
+from scheduler.models import Job
+from tests.factories import AttemptFactory, JobFactory, QueueEntryFactory, RunFactory, RunLogFactory, TriggerFactory
+from tests.scheduler.dashboard.markup import Page
+
+pytestmark = pytest.mark.django_db
+
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{ 7|add:7 }}"
+KEY = "x:<img src=x onerror=alert(3)>'\""
+
+
+@pytest.fixture
+def pages(now) -> dict[str, str]:
+    """Pages that show what a hostile caller could write anywhere."""
+    job = JobFactory(
+        job_key=KEY,
+        tenant="other",
+        description=EVIL,
+        tags=[EVIL],
+        require=[EVIL],
+        action={"type": "command", "shell": EVIL},
+        paused_at=now,
+        paused_reason=EVIL,
+    )
+    TriggerFactory(job=job, config_error=EVIL, managed_by="<b>api</b>")
+    dead = RunFactory(job=job, dead=True, attempt=2, error=EVIL, runner_id=EVIL, reason=EVIL)
+    AttemptFactory(run=dead, attempt=1, error=EVIL, runner_id=EVIL)
+    RunLogFactory(run=dead, message=EVIL, level="<b>info", fields={EVIL: EVIL})
+    live = QueueEntryFactory(
+        job=job,
+        claimed=True,
+        holder__runner__runner_id=EVIL,
+        holder__runner__capabilities=[EVIL],
+        run__scheduled_for=now,
+    )
+    QueueEntryFactory(job=job, run__scheduled_for=now + timedelta(minutes=5))
+    name = quote(KEY, safe="")
+    return {
+        "jobs": "/",
+        "job": f"/jobs/{name}",
+        "search": f"/?q={quote(EVIL)}",
+        "runs": "/runs",
+        "filtered": f"/runs?job={name}&runner={quote(EVIL)}",
+        "planned": f"/runs/planned?job={name}",
+        "run": f"/runs/{dead.id}",
+        "live": f"/runs/{live.run_id}",
+        "runners": "/runners",
+        "missing job": "/jobs/" + quote("no:" + EVIL.replace("/", ""), safe=""),
+        "missing": "/" + quote(EVIL),
+        "refused": f"/runs?state={quote(EVIL)}",
+    }
+
+
+def test_nothing_that_a_caller_wrote_becomes_markup(operator, pages):
+    for name, path in pages.items():
+        page = Page(operator.get(path))
+        assert page.refused == [], name
+        assert not page.all("img", src="x"), name
+        assert not page.all("b", class_=""), name
+        assert "alert(" in page.text or name in ("missing", "refused", "search", "filtered"), name
+
+
+def test_no_page_has_inline_script_or_style_or_another_host(operator, client, pages):
+    for path in pages.values():
+        assert Page(operator.get(path)).refused == []
+    assert Page(client.get("/sign-in")).refused == []
+
+
+def test_the_policy_of_every_answer_forbids_inline_and_other_hosts(operator, client, pages):
+    answers = [operator.get(path) for path in pages.values()]
+    for answer in [*answers, client.get("/"), client.get("/sign-in"), operator.get("/admin/"), operator.get("/health")]:
+        policy = answer["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "http:" not in policy
+        assert "https:" not in policy
+
+
+def test_htmx_neither_evaluates_nor_injects_nor_leaves_the_site(viewer):
+    [meta] = Page(viewer.get("/")).all("meta", name="htmx-config")
+    for said in (
+        '"includeIndicatorStyles": false',
+        '"allowEval": false',
+        '"allowScriptTags": false',
+        '"selfRequestsOnly": true',
+    ):
+        assert said in meta["content"]
+
+
+def test_every_static_file_that_a_page_names_is_there(viewer, client):
+    for answer in (viewer.get("/"), client.get("/sign-in")):
+        named = re.findall(r'(?:src|href)="/static/([^"]+)"', answer.content.decode())
+        assert {"croniq.css", "croniq-parts.css", "croniq.js"} <= set(named)
+        assert [path for path in named if finders.find(path) is None] == []
+    assert settings.STATIC_URL == "/static/"
+
+
+def test_states_are_words_and_each_has_its_class(viewer, pages):
+    for path in (pages["runs"], pages["job"]):
+        page = Page(viewer.get(path))
+        states = page.all("span", class_="state")
+        assert states
+        for values in states:
+            word = values["class"].split("state-")[-1]
+            assert {"claimed": "Running", "config_error": "Config error"}.get(word, word.capitalize()) in page.text
+
+
+def test_a_page_names_every_field_and_speaks_of_its_cells_on_a_narrow_screen(viewer, pages):
+    for path in ("/", "/runs", "/runs/planned"):
+        page = Page(viewer.get(path))
+        labels = {values["for"] for values in page.all("label")}
+        fields = {
+            values["id"] for tag in ("input", "select") for values in page.all(tag) if values.get("type") != "hidden"
+        }
+        assert fields <= labels
+        assert page.all("meta", name="viewport")
+        assert all("data-label" in values or "first" in values.get("class", "") for values in page.all("td"))
+    assert Job.objects.count() == 1

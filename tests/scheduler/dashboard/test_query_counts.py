@@ -1,0 +1,100 @@
+"""A list costs as many queries with thirty rows as with three."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.factories import (
+    AttemptFactory,
+    CalendarFactory,
+    CalendarRuleFactory,
+    JobFactory,
+    QueueEntryFactory,
+    RunFactory,
+    RunLogFactory,
+    RunnerInstanceFactory,
+    TriggerFactory,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def add_jobs(count: int, now) -> None:
+    for number in range(count):
+        calendar = CalendarFactory()
+        CalendarRuleFactory(calendar=calendar, weekdays=[1, 2, 3, 4, 5])
+        # Half of them have their next run planned, the others' triggers are asked.
+        job = TriggerFactory(calendar=calendar).job
+        TriggerFactory(job=job)
+        RunFactory(job=job, completed=True)
+        if number % 2:
+            QueueEntryFactory(job=job, run__scheduled_for=now + timedelta(minutes=1))
+
+
+def add_runs(count: int, now) -> None:
+    for _ in range(count):
+        RunFactory(completed=True)
+        RunFactory(dead=True)
+        QueueEntryFactory(claimed=True)
+
+
+def add_planned(count: int, now) -> None:
+    for _ in range(count):
+        QueueEntryFactory(run__scheduled_for=now + timedelta(minutes=1))
+
+
+def add_to_a_job(count: int, now) -> None:
+    job = JobFactory._meta.model.objects.filter(job_key="ops:backup").first() or JobFactory(job_key="ops:backup")
+    for _ in range(count):
+        TriggerFactory(job=job, calendar=CalendarFactory())
+        RunFactory(job=job, completed=True)
+
+
+def add_runners(count: int, now) -> None:
+    for _ in range(count):
+        RunnerInstanceFactory()
+
+
+def queries_of(client: Client, path: str) -> int:
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        assert client.get(path).status_code == 200
+    return len(queries)
+
+
+@pytest.mark.parametrize(
+    ("path", "add", "most"),
+    [
+        ("/", add_jobs, 12),
+        ("/runs", add_runs, 5),
+        ("/runs?state=dead", add_runs, 5),
+        ("/runs/planned", add_planned, 5),
+        ("/jobs/ops:backup", add_to_a_job, 20),
+        ("/runners", add_runners, 5),
+    ],
+)
+def test_the_queries_of_a_page_do_not_depend_on_its_rows(
+    viewer: Client, now, path: str, add: Callable, most: int
+) -> None:
+    add(3, now)
+    few = queries_of(viewer, path)
+    add(27, now)
+    assert queries_of(viewer, path) == few <= most
+
+
+def test_the_queries_of_a_run_do_not_depend_on_its_attempts_and_lines(viewer: Client) -> None:
+    run = RunFactory(completed=True, attempt=40)
+    counts = []
+    for attempts in (range(1, 4), range(4, 31)):
+        for attempt in attempts:
+            AttemptFactory(run=run, attempt=attempt)
+            RunLogFactory(run=run)
+        counts.append((queries_of(viewer, f"/runs/{run.id}"), queries_of(viewer, f"/runs/{run.id}/log")))
+    assert counts[0] == counts[1]

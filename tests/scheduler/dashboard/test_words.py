@@ -1,0 +1,76 @@
+"""How pages say instants, durations and levels."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from scheduler.templatetags.croniq import duration, duration_ms, fields_text, instant, level_class, since, state
+
+AT = datetime(2026, 7, 1, 22, 30, 5, 250_000, tzinfo=UTC)
+
+
+def test_an_instant_is_utc_without_script_and_has_the_jobs_zone_on_hover():
+    shown = instant(AT, zone="Europe/Vienna")
+    assert ">2026-07-01 22:30:05 UTC</time>" in shown
+    assert 'datetime="2026-07-01T22:30:05.250000Z"' in shown
+    assert 'title="2026-07-02 00:30:05 Europe/Vienna\n2026-07-01 22:30:05 UTC"' in shown
+
+
+def test_an_instant_of_another_offset_is_the_same_instant():
+    assert instant(AT.astimezone(timezone(timedelta(hours=5)))) == instant(AT)
+
+
+def test_what_has_no_instant_is_a_dash():
+    assert instant(None) == since(None) == duration(None) == duration_ms(None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 s"),
+        (0.25, "0.25 s"),
+        (9.999, "10.00 s"),
+        (12.34, "12.3 s"),
+        (59.96, "60.0 s"),
+        (60, "1 min"),
+        (200, "3 min 20 s"),
+        (3600, "1 h"),
+        (7500, "2 h 5 min"),
+        (86_399.6, "1 d"),
+        (86_400 * 4 + 3 * 3600, "4 d 3 h"),
+        (86_400 * 3653, "3653 d"),
+    ],
+)
+def test_durations_are_said_as_people_say_them(seconds, said):
+    assert duration(seconds) == said
+
+
+def test_short_runs_are_milliseconds():
+    assert [duration_ms(value) for value in (0, 999, 1000, 61_000)] == ["0 ms", "999 ms", "1 s", "1 min 1 s"]
+
+
+@pytest.mark.parametrize(
+    ("level", "colour"),
+    [
+        ("INFO", "info"),
+        ("Warn", "warning"),
+        ("ERR", "error"),
+        ("fatal", "critical"),
+        ("trace", "debug"),
+        ('"x', "info"),
+    ],
+)
+def test_every_level_has_one_of_the_known_colours(level, colour):
+    assert level_class(level) == colour
+
+
+def test_fields_that_say_nothing_new_are_left_out():
+    fields = {"job_key": "a:b", "runner_id": "r", "stream": "stdout", "user": 7}
+    assert fields_text(fields) == "user=7"
+    assert fields_text({"stream": "stderr"}) == "stream=stderr"
+
+
+def test_a_state_is_a_word_with_a_class():
+    assert state("claimed") == '<span class="state state-claimed">Running</span>'
