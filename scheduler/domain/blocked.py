@@ -96,7 +96,7 @@ def deferred(
     """Each occurrence at the first open instant; all that a closure blocks become one fire, at its end."""
     last = None if until is None else to_seconds(until)
     start = after + TICK
-    second = to_seconds(start)
+    second = to_seconds(after)  # what lies a moment before an opening lies in the closure
     opening = openings.at_or_after(second, last)
     if opening is None:
         return

@@ -178,6 +178,8 @@ def test_what_a_closure_blocked_before_the_question_still_fires_at_its_end():
     expected = [Fire(datetime(2026, 6, 8, 6, tzinfo=UTC), datetime(2026, 6, 5, 18, tzinfo=UTC))]
     for hours in range(7, 60, 4):
         assert fires(schedule, after=NOON + timedelta(hours=hours), **asked) == expected
+    assert fires(schedule, after=expected[0].at - timedelta(microseconds=1), **asked) == expected
+    assert fires(schedule, after=expected[0].at, **asked)[0].at > expected[0].at
 
 
 def test_a_closure_of_thirty_months_costs_days_and_not_minutes():
