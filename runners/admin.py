@@ -19,7 +19,7 @@ from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.errors import CroniqError
 from croniq_site.kernel.text import is_printable_name
 from runners.domain.scopes import SCOPES
-from runners.models import ApiClient, ApiKey, AuditEvent, Heartbeat, Runner, RunnerInstance
+from runners.models import ApiClient, ApiKey, AuditEvent, Heartbeat, Outage, Runner, RunnerInstance
 from runners.services.audit import Actor
 from runners.services.clients import create_client, edit_client, revoke_keys
 
@@ -170,3 +170,9 @@ class HeartbeatAdmin(ReadOnlyAdmin):
     list_display = ("kind", "host", "pid", "started_at", "beat_at", "tick_at", "ended_at")
     list_filter = (("ended_at", admin.EmptyFieldListFilter),)
     ordering = ("-beat_at", "-id")
+
+
+@admin.register(Outage)
+class OutageAdmin(ReadOnlyAdmin):
+    list_display = ("began_at", "ended_at")
+    ordering = ("-began_at",)

@@ -15,7 +15,7 @@ from factory.django import DjangoModelFactory
 
 from calendars.models import Calendar, CalendarRule
 from croniq_site.kernel.ids import uuid7
-from runners.models import ApiClient, ApiKey, AuditEvent, Heartbeat, Runner, RunnerInstance
+from runners.models import ApiClient, ApiKey, AuditEvent, Heartbeat, Outage, Runner, RunnerInstance
 from scheduler.models import (
     Attempt,
     ConcurrencyGroup,
@@ -101,6 +101,16 @@ class HeartbeatFactory(DjangoModelFactory):
     pid = 1
     started_at = NOW
     beat_at = NOW
+
+
+class OutageFactory(DjangoModelFactory):
+    """About ten minutes until NOW in which nobody served."""
+
+    class Meta:
+        model = Outage
+
+    began_at = factory.Sequence(lambda n: NOW - timedelta(minutes=10, seconds=n))
+    ended_at = NOW
 
 
 class CalendarFactory(DjangoModelFactory):
@@ -238,6 +248,7 @@ class SlotFactory(DjangoModelFactory):
     run = factory.SubFactory(RunFactory)
     budget = factory.LazyAttribute(lambda slot: f"job:{slot.run.job_id}")
     n = 0
+    admitted_at = NOW
 
 
 class AttemptFactory(DjangoModelFactory):

@@ -66,6 +66,17 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Outage',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('began_at', models.DateTimeField()),
+                ('ended_at', models.DateTimeField()),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('began_at',), name='outage_one_per_beginning')],
+            },
+        ),
+        migrations.CreateModel(
             name='Runner',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

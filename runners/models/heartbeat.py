@@ -26,3 +26,23 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.host}:{self.pid}"
+
+
+class Outage(models.Model):
+    """A time in which no ``serve`` gave a sign of life: it was not there, or the database was not.
+
+    No runner could renew its leases then. ``began_at`` is the last heartbeat before it, ``ended_at`` the last instant
+    at which somebody missed one.
+    """
+
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            # However many find the same silence, it is one row. Serves the search for the latest.
+            models.UniqueConstraint(fields=["began_at"], name="outage_one_per_beginning")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.began_at:%Y-%m-%d %H:%M:%S} to {self.ended_at:%H:%M:%S}"

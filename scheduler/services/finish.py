@@ -9,6 +9,7 @@ from random import Random
 from uuid import UUID
 
 from croniq_site.kernel.database import write_transaction
+from runners.services.outages import note_outage
 from scheduler.domain.retries import backoff
 from scheduler.domain.work import Ack, AckAnswer, AckStatus
 from scheduler.models import Attempt, Job, QueueEntry, Run
@@ -198,12 +199,13 @@ def time_out(now: datetime, limit: int, rng: Random = _JITTER) -> int:
 
     What has attempts left goes back to wait at once; the last attempt's run is dead (or failed) now, and its entry is
     ``stopping`` until the handler is gone. Either way the holder's next poll lists a run that it does not hold: it is
-    told to cancel. Several transactions: each batch stands for itself.
+    told to cancel. An outage spares deadlines as it does leases. Several transactions: each batch stands for itself.
     """
     done = 0
+    outage_ended_at = note_outage(now)
     while (size := min(limit - done, ACKS_PER_TRANSACTION)) > 0:
         with write_transaction():
-            entries = queue.lock_entries(lock_passed_deadlines(now, size))
+            entries = queue.lock_entries(lock_passed_deadlines(now, size, outage_ended_at))
             failures = [
                 _Failure(entry, Attempt.Outcome.TIMED_OUT, TIMED_OUT_ERROR, queue.duration_ms(entry.claimed_at, now))
                 for entry in entries

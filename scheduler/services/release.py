@@ -9,6 +9,7 @@ from uuid import UUID
 
 from croniq_site.kernel.database import chunks, write_transaction
 from runners.services.audit import record_events
+from runners.services.outages import note_outage
 from scheduler.domain.work import Buried, LossCause
 from scheduler.models import Attempt, QueueEntry
 from scheduler.services import queue
@@ -157,12 +158,14 @@ def reap_leases(now: datetime, limit: int = 500) -> ReapSummary:
     """End the claims whose lease ended at or before ``now``, oldest first, at most ``limit``.
 
     A claimed run is a loss; a stopping one's handler is no longer waited for. What somebody else has locked (its
-    holder's ack, another reaper) is left to them. Several transactions: each batch stands for itself.
+    holder's ack, another reaper) is left to them. Nobody is reaped in an outage, nor before one lease of his after it.
+    Several transactions: each batch stands for itself.
     """
     lost = buried = wound_down = 0
+    outage_ended_at = note_outage(now)
     while (size := min(limit - lost - wound_down, CLAIMS_PER_TRANSACTION)) > 0:
         with write_transaction():
-            expired = queue.lock_entries(lock_expired_leases(now, size))
+            expired = queue.lock_entries(lock_expired_leases(now, size, outage_ended_at))
             gone = [entry for entry in expired if entry.state == QueueEntry.State.STOPPING]
             held = [entry for entry in expired if entry.state == QueueEntry.State.CLAIMED]
             queue.remove_entries(gone)

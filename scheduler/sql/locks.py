@@ -13,19 +13,30 @@ from croniq_site.kernel.database import adapted, uuid_of
 from scheduler.sql import backend
 
 
-def lock_expired_leases(now: datetime, limit: int) -> list[UUID]:
-    """Return the runs whose lease ended at or before ``now``. Needs a transaction."""
-    return _locked("state IN (3, 4) AND lease_expires_at <= %s ORDER BY lease_expires_at", now, limit)
+def lock_expired_leases(now: datetime, limit: int, outage_ended_at: datetime | None = None) -> list[UUID]:
+    """Return the runs whose lease ended at or before ``now``. Needs a transaction.
+
+    Who had a run through an outage that ended at ``outage_ended_at`` has one lease from then on to come back.
+    """
+    return _locked("state IN (3, 4)", "lease_expires_at", now, limit, outage_ended_at)
 
 
-def lock_passed_deadlines(now: datetime, limit: int) -> list[UUID]:
-    """Return the claimed runs whose deadline was at or before ``now``. Needs a transaction."""
-    return _locked("state = 3 AND deadline_at <= %s ORDER BY deadline_at", now, limit)
+def lock_passed_deadlines(now: datetime, limit: int, outage_ended_at: datetime | None = None) -> list[UUID]:
+    """Return the claimed runs whose deadline was at or before ``now``; an outage counts as for the leases, for who was
+    done in time could not say so. Needs a transaction."""
+    return _locked("state = 3", "deadline_at", now, limit, outage_ended_at)
 
 
-def _locked(condition: str, now: datetime, limit: int) -> list[UUID]:
+def _locked(states: str, column: str, now: datetime, limit: int, outage_ended_at: datetime | None) -> list[UUID]:
+    spared, parameters = "", [adapted(now)]
+    if outage_ended_at is not None:
+        spared = "AND (claimed_at > %s OR lease_seconds <= %s)"
+        parameters += [adapted(outage_ended_at), (now - outage_ended_at).total_seconds()]
     # The states are literals: SQLite uses a partial index only where it can read its condition.
-    sql = f"SELECT run_id FROM scheduler_queueentry WHERE {condition} LIMIT %s {backend().SKIP_LOCKED}"
+    sql = (
+        f"SELECT run_id FROM scheduler_queueentry WHERE {states} AND {column} <= %s {spared} "
+        f"ORDER BY {column} LIMIT %s {backend().SKIP_LOCKED}"
+    )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [adapted(now), limit])
+        cursor.execute(sql, [*parameters, limit])
         return [uuid_of(run_id) for (run_id,) in cursor.fetchall()]

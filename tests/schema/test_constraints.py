@@ -67,6 +67,7 @@ OFFENCES: dict[str, list[Callable[[], None]]] = {
     "api_key_one_per_digest": [twice(make.ApiKeyFactory, digest="a" * 64)],
     "api_key_digest_is_sha256": [once(make.ApiKeyFactory, digest="a" * 63), once(make.ApiKeyFactory, digest="")],
     "heartbeat_has_kind": [once(make.HeartbeatFactory, kind="")],
+    "outage_one_per_beginning": [twice(make.OutageFactory, began_at=NOW)],
     "runner_one_owner_per_id": [twice(make.RunnerFactory, runner_id="x")],
     "instance_one_per_id": [
         with_parent(make.RunnerFactory, "runner", make.RunnerInstanceFactory, instance_id="x", deposed_at=NOW)

@@ -13,10 +13,12 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
 
 from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict
 from croniq_site.kernel.loop import run_loop
 from croniq_site.kernel.stop import StopToken, stop_on_signals
 from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
+from runners.services.outages import note_outage
 from scheduler.api.work.server import Server, listening_socket, url_of
 from scheduler.services.serving import take_the_only_server
 
@@ -134,16 +136,23 @@ def _keep_heartbeat(stop: StopToken) -> None:
 
     def step() -> float:
         nonlocal process_id
-        if process_id is None:
-            process_id = start_heartbeat("serve", clock.now())
-        else:
-            beat(process_id, clock.now(), worked=True)
+        # Together: this heartbeat hides the silence before it from everybody else.
+        with write_transaction():
+            now = clock.now()
+            note_outage(now)
+            if process_id is None:
+                process_id = start_heartbeat("serve", now)
+            else:
+                beat(process_id, now, worked=True)
         return HEARTBEAT_SECONDS
 
     run_loop("heartbeat", step, stop)
     try:
         if process_id is not None:
-            end_heartbeat(process_id, clock.now())
+            with write_transaction():
+                now = clock.now()
+                note_outage(now)
+                end_heartbeat(process_id, now)
     except DatabaseError:
         pass  # the row grows old instead
     finally:

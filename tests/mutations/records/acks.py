@@ -156,8 +156,8 @@ RECORDS = [
         name="timeout-ends-at-the-deadline",
         mechanism="An attempt fails when its deadline has come, and not before.",
         file="scheduler/sql/locks.py",
-        old="state = 3 AND deadline_at <= %s",
-        new="state = 3 AND deadline_at < %s",
+        old="{column} <= %s",
+        new="{column} < %s",
         red=[TIMEOUTS + "test_a_deadline_that_has_come_fails_the_attempt"],
     ),
     Mutation(

@@ -1,0 +1,79 @@
+"""Outages: nobody loses a run because nobody served."""
+
+from tests.mutations.record import Edit, Mutation
+
+HERE = "tests/scheduler/conformance/test_outage.py::"
+
+OUTAGES = "runners/services/outages.py"
+LOCKS = "scheduler/sql/locks.py"
+
+RECORDS = [
+    Mutation(
+        name="outage-spares-leases",
+        mechanism="Nothing is reaped before the end of an outage and one lease.",
+        file="scheduler/services/release.py",
+        old="lock_expired_leases(now, size, outage_ended_at)",
+        new="lock_expired_leases(now, size)",
+        red=[
+            HERE + "test_a_database_that_was_away_for_ten_minutes_costs_nobody_his_run",
+            HERE + "test_while_only_the_servers_are_away_the_reaper_waits_however_long_that_is",
+        ],
+    ),
+    Mutation(
+        name="outage-spares-deadlines",
+        mechanism="Who was done in time during an outage may say so after it.",
+        file="scheduler/services/finish.py",
+        old="lock_passed_deadlines(now, size, outage_ended_at)",
+        new="lock_passed_deadlines(now, size)",
+        red=[HERE + "test_a_deadline_that_passed_in_the_outage_waits_for_the_ack_that_could_not_be_said"],
+    ),
+    Mutation(
+        name="outage-spares-for-one-lease-each",
+        mechanism="The time to come back is the run's own lease.",
+        file=LOCKS,
+        old="(claimed_at > %s OR lease_seconds <= %s)",
+        new="(claimed_at > %s OR 60 <= %s)",
+        red=[HERE + "test_each_run_has_a_lease_of_its_own_to_come_back"],
+    ),
+    Mutation(
+        name="outage-concerns-earlier-claims",
+        mechanism="Claims made after an outage are not spared for it.",
+        file=LOCKS,
+        old="(claimed_at > %s OR lease_seconds <= %s)",
+        new="(claimed_at IS NOT NULL AND claimed_at > %s AND 1 = 0 OR lease_seconds <= %s)",
+        red=[HERE + "test_a_claim_made_after_the_outage_has_its_own_lease_and_deadline"],
+    ),
+    Mutation(
+        name="outage-lasts-until-it-is-over",
+        mechanism="Whoever still misses the servers moves the end of the outage.",
+        file=OUTAGES,
+        old="elif outage.ended_at < now:",
+        new="elif False:",
+        red=[HERE + "test_while_only_the_servers_are_away_the_reaper_waits_however_long_that_is"],
+    ),
+    Mutation(
+        name="outage-end-never-goes-back",
+        mechanism="Of two who miss the servers the later one's instant counts.",
+        edits=[
+            Edit(OUTAGES, "elif outage.ended_at < now:", "else:"),
+            Edit(OUTAGES, "filter(pk=outage.pk, ended_at__lt=now)", "filter(pk=outage.pk)"),
+        ],
+        red=[HERE + "test_a_clock_that_goes_back_makes_no_outage_and_ends_none_earlier"],
+    ),
+    Mutation(
+        name="outage-after-five-seconds",
+        mechanism="Five seconds without a heartbeat are no outage, more are.",
+        file=OUTAGES,
+        old="now - last > SILENCE",
+        new="now - last >= SILENCE",
+        red=[HERE + "test_a_heartbeat_of_any_server_within_five_seconds_is_no_outage"],
+    ),
+    Mutation(
+        name="outage-is-of-servers",
+        mechanism="Only a serve's sign of life tells that runners could renew.",
+        file=OUTAGES,
+        old='filter(kind="serve")',
+        new="all()",
+        red=[HERE + "test_a_heartbeat_of_any_server_within_five_seconds_is_no_outage"],
+    ),
+]
