@@ -3,7 +3,18 @@
 from django.urls import path, re_path
 
 from runners.api.errors import not_found
-from scheduler.api.views import calendars, dead_letters, executions, jobs, producer, runners, schedules, site, work
+from scheduler.api.views import (
+    calendars,
+    dead_letters,
+    executions,
+    forecast,
+    jobs,
+    producer,
+    runners,
+    schedules,
+    site,
+    work,
+)
 
 urlpatterns = [
     path("health", site.Health.as_view(), name="health"),
@@ -30,6 +41,7 @@ urlpatterns = [
     path("v1/executions/<str:execution_id>", executions.OneExecution.as_view()),
     path("v1/executions/<str:execution_id>/logs", executions.ExecutionLogs.as_view()),
     path("v1/executions/<str:execution_id>/cancel", executions.CancelExecution.as_view()),
+    path("v1/dashboard/forecast", forecast.ForecastView.as_view()),
     path("v1/runners", runners.Runners.as_view()),
     path("v1/runners/<str:runner_id>", runners.OneRunner.as_view()),
     path("v1/dead-letters", dead_letters.DeadLetters.as_view()),

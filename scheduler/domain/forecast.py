@@ -47,12 +47,11 @@ def closed_parts(parts: OpenParts, start: datetime, end: datetime) -> OpenParts:
     return [(low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high]
 
 
-def counts(schedule: Schedule, edges: Sequence[datetime], parts: OpenParts | None = None) -> list[int]:
-    """How many occurrences are in each (edge, next edge], and with ``parts`` only of those within them. Edges may be
-    equal, and ascend."""
-    upto = _counter(schedule, edges[0], edges[-1])
-    micros = [to_micro(edge) for edge in edges]
-    totals = upto(micros) if parts is None else _totals_within(upto, micros, parts)
+def counts(schedule: Schedule, edges: Sequence[int], parts: OpenParts | None = None) -> list[int]:
+    """How many occurrences are in each (edge, next edge], and with ``parts`` only of those within them. Edges are
+    microseconds since 1970 (`to_micro`), ascending; equal ones have nothing between them."""
+    upto = _counter(schedule, edges[0] // _SECOND, edges[-1] // _SECOND)
+    totals = upto(edges) if parts is None else _totals_within(upto, edges, parts)
     return [after - before for before, after in pairwise(totals)]
 
 
@@ -133,11 +132,11 @@ def _totals_within(upto: Counter, micros: Sequence[int], parts: OpenParts) -> li
     return totals
 
 
-def _counter(schedule: Schedule, first: datetime, last: datetime) -> Counter:
+def _counter(schedule: Schedule, first: int, last: int) -> Counter:
     match schedule:
         case CronSchedule():
             cron = parse_cron(schedule.expression, schedule.hash_key)
-            return _CronCounter(cron, load_zone(schedule.timezone), to_seconds(first), to_seconds(last))
+            return _CronCounter(cron, load_zone(schedule.timezone), first, last)
         case IntervalSchedule():
             anchor, every = to_micro(schedule.anchor), schedule.every // TICK
             return lambda micros: [max(0, (micro - anchor) // every + 1) for micro in micros]

@@ -1,0 +1,309 @@
+"""What is to come: the fires of all jobs in a window, computed from their schedules and not from planned rows.
+
+What it costs is bounded: fires are counted by arithmetic (`scheduler.domain.forecast`), equal schedules once, only the
+first ones of each job are worked out, and what is left out is counted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from uuid import UUID
+
+from calendars.domain.rules import CalendarSpec
+from calendars.queries.specs import calendar_spec
+from croniq_site.kernel.errors import InvalidInput
+from scheduler.domain.forecast import counts
+from scheduler.domain.occurrences import to_micro
+from scheduler.models import Job, Trigger
+from scheduler.queries.fires import schedule_of, trigger_fires
+from scheduler.queries.gates import Gates
+
+MOST_BUCKETS = 1000
+MOST_TRIGGERS = 5000
+MOST_LISTED = 2000
+MOST_WALKED, MOST_WALKED_TOGETHER = 2000, 50_000
+"""Where arithmetic does not do (a policy moves fires, or triggers of one job meet) so many fires of a trigger, and of
+all triggers, are walked through; beyond them the numbers are bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A fire to come, or (``is_blocked``) an occurrence that the calendar does not let fire.
+
+    ``moved_from``: the earliest occurrence that led to a fire elsewhere. Of a blocked one: ``rule`` names what closes
+    the calendar ("" for a rule without a name), ``moved_to`` is where it goes, None if nowhere; with the policy
+    `advance` that is the schedule's next fire.
+    """
+
+    at: datetime
+    job_key: str
+    trigger_id: UUID
+    is_paused: bool
+    is_blocked: bool = False
+    calendar: str = ""
+    rule: str = ""
+    policy: str = ""
+    moved_to: datetime | None = None
+    moved_from: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobForecast:
+    """A job with anything to come. ``coming`` has the first of ``fires`` + ``blocked``; ``more`` counts the others."""
+
+    job_key: str
+    is_paused: bool
+    paused_until: datetime | None
+    fires: int
+    blocked: int
+    coming: tuple[Coming, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What lies in (start, end]: fires, occurrences that are blocked, and fires of jobs that are paused."""
+
+    start: datetime
+    end: datetime
+    fires: int
+    blocked: int
+    paused: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenTrigger:
+    job_key: str
+    trigger_id: UUID
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The window (start, end]. ``is_exact``: every number is; else some are lower or upper bounds. ``left_out``: the
+    triggers beyond `MOST_TRIGGERS`, of which nothing is said."""
+
+    start: datetime
+    end: datetime
+    buckets: tuple[Bucket, ...]
+    jobs: tuple[JobForecast, ...]
+    broken: tuple[BrokenTrigger, ...]
+    is_exact: bool
+    left_out: int
+
+    @property
+    def coming(self) -> list[Coming]:
+        """What all jobs list, in the order of time."""
+        return sorted((item for job in self.jobs for item in job.coming), key=lambda item: (item.at, item.job_key))
+
+
+def forecast(
+    now: datetime, window: timedelta, *, bucket: timedelta, tenant: str | None = None, per_job: int = 0
+) -> Forecast:
+    """What fires in (now, now + window], in buckets, and the first ``per_job`` fires and blocked occurrences of each
+    job (all together the `MOST_LISTED` that come first). Three queries whatever there is.
+
+    Disabled triggers and inactive jobs do not fire. At most `MOST_BUCKETS` buckets: the caller has seen to it.
+    """
+    start, end = now, now + window
+    edges = [start + n * bucket for n in range(-(-window // bucket))] + [end]
+    rows = _triggers(tenant)
+    reading = _Reading(edges, per_job)
+    for trigger in rows[:MOST_TRIGGERS]:
+        reading.add(trigger)
+    left_out = rows.count() - MOST_TRIGGERS if len(reading.seen) == MOST_TRIGGERS else 0
+    reading.settle()
+    buckets = tuple(
+        Bucket(edges[n], edges[n + 1], reading.fires[n], reading.blocked[n], reading.paused[n])
+        for n in range(len(edges) - 1)
+    )
+    jobs = tuple(_shortened(reading.jobs))
+    return Forecast(start, end, buckets, jobs, tuple(reading.broken), reading.is_exact, max(0, left_out))
+
+
+def _triggers(tenant: str | None):
+    rows = Trigger.objects.filter(enabled=True, job__is_active=True, job__deleted_at__isnull=True)
+    if tenant is not None:
+        rows = rows.filter(job__tenant=tenant)
+    return rows.select_related("job", "calendar").prefetch_related("calendar__rules").order_by("job__job_key", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """How many fires and blocked occurrences a trigger has in each bucket."""
+
+    fires: Sequence[int]
+    blocked: Sequence[int]
+    is_exact: bool = True
+
+
+class _Reading:
+    """The triggers one by one, and the sums of what they give."""
+
+    def __init__(self, edges: list[datetime], per_job: int) -> None:
+        self.edges, self.per_job = edges, per_job
+        self.micros = [to_micro(edge) for edge in edges]
+        size = len(edges) - 1
+        self.fires, self.blocked, self.paused = [0] * size, [0] * size, [0] * size
+        self.broken: list[BrokenTrigger] = []
+        self.jobs: list[JobForecast] = []
+        self.seen: list[UUID] = []
+        self.is_exact = True
+        self._specs: dict[int, CalendarSpec] = {}
+        self._tallies: dict[Hashable, _Tally] = {}
+        self._walked = 0
+        self._by_job: dict[int, list[tuple[Trigger, Gates]]] = defaultdict(list)
+
+    def add(self, trigger: Trigger) -> None:
+        self.seen.append(trigger.pk)
+        if trigger.config_error:
+            self.broken.append(BrokenTrigger(trigger.job.job_key, trigger.pk, trigger.config_error))
+            return
+        try:
+            schedule = schedule_of(trigger)
+            if trigger.calendar_id is not None and trigger.calendar_id not in self._specs:
+                self._specs[trigger.calendar_id] = calendar_spec(trigger.calendar)
+            calendar = self._specs[trigger.calendar_id] if trigger.calendar_id is not None else None
+            self._by_job[trigger.job_id].append((trigger, Gates.of(trigger, schedule, calendar, self.edges)))
+        except InvalidInput as refused:
+            self._break(trigger, refused)
+
+    def settle(self) -> None:
+        """Add up the jobs, in the order of their keys."""
+        for triggers in self._by_job.values():
+            self._add_job(triggers[0][0].job, triggers)
+
+    def _break(self, trigger: Trigger, refused: InvalidInput) -> None:
+        self.broken.append(BrokenTrigger(trigger.job.job_key, trigger.pk, refused.message))
+
+    def _add_job(self, job: Job, triggers: list[tuple[Trigger, Gates]]) -> None:
+        tallies, coming = [], []
+        for trigger, gates in triggers:
+            try:
+                tally = self._tally(trigger, gates)
+                coming += self._coming(trigger, gates, tally) if self.per_job else []
+            except InvalidInput as refused:
+                self._break(trigger, refused)
+            else:
+                tallies.append(tally)
+        fires = [sum(column) for column in zip(*(tally.fires for tally in tallies), strict=True)] if tallies else []
+        if len(tallies) > 1 and self._is_met(tallies):
+            fires = self._met(triggers, fires)
+        is_paused = job.paused_at is not None
+        into = self.paused if is_paused else self.fires
+        n_blocked = 0
+        for index, number in enumerate(fires):
+            into[index] += number
+        for tally in tallies:
+            self.is_exact = self.is_exact and tally.is_exact
+            for index, number in enumerate(tally.blocked):
+                if number:
+                    self.blocked[index] += number
+                    n_blocked += number
+        n_fires = sum(fires)
+        if n_fires + n_blocked:
+            listed = _first(coming, self.per_job)
+            more = max(0, n_fires + n_blocked - len(listed))
+            self.jobs.append(
+                JobForecast(job.job_key, is_paused, job.paused_until, n_fires, n_blocked, tuple(listed), more)
+            )
+
+    def _is_met(self, tallies: list[_Tally]) -> bool:
+        """Whether two triggers fire in one bucket, so that they may meet."""
+        return any(sum(map(bool, column)) > 1 for column in zip(*(tally.fires for tally in tallies), strict=True))
+
+    def _met(self, triggers: list[tuple[Trigger, Gates]], summed: list[int]) -> list[int]:
+        """The fires of a job whose triggers may meet: an instant that two give is one run."""
+        instants: set[datetime] = set()
+        for trigger, gates in triggers:
+            found = self._walk(trigger, gates)
+            if found is None:
+                self.is_exact = False
+                return summed
+            instants.update(found)
+        return self._in_buckets(instants)
+
+    def _walk(self, trigger: Trigger, gates: Gates) -> list[datetime] | None:
+        """All fires of the trigger in the window; None where they are too many."""
+        room = min(MOST_WALKED, MOST_WALKED_TOGETHER - self._walked)
+        found = trigger_fires(trigger, after=gates.first, until=gates.last, count=room + 1) if room > 0 else []
+        self._walked += len(found)
+        return [fire.at for fire in found] if len(found) <= room and room > 0 else None
+
+    def _in_buckets(self, instants: Iterable[datetime]) -> list[int]:
+        numbers = [0] * (len(self.edges) - 1)
+        for at in instants:
+            numbers[bisect_left(self.edges, at) - 1] += 1
+        return numbers
+
+    def _tally(self, trigger: Trigger, gates: Gates) -> _Tally:
+        key = gates.key(trigger)
+        if key not in self._tallies:
+            self._tallies[key] = self._counted(trigger, gates)
+        return self._tallies[key]
+
+    def _counted(self, trigger: Trigger, gates: Gates) -> _Tally:
+        if gates.last <= gates.first and not gates.moves:
+            return _Tally((0,) * len(self.fires), (0,) * len(self.fires))
+        low, high = to_micro(gates.first), to_micro(gates.last)
+        edges = [min(max(micro, low), high) for micro in self.micros]
+        wanted = counts(gates.schedule, edges, gates.wanted)
+        allowed = counts(gates.schedule, edges, gates.allowed) if gates.calendar is not None else wanted
+        hollow = [all_ - open_ for all_, open_ in zip(wanted, allowed, strict=True)]
+        if not gates.moves:
+            return _Tally(allowed, hollow)
+        walked = self._walk(trigger, gates)
+        if walked is None:
+            return _Tally(allowed, hollow, is_exact=False)
+        return _Tally(self._in_buckets(walked), hollow)
+
+    def _coming(self, trigger: Trigger, gates: Gates, tally: _Tally) -> Iterator[Coming]:
+        """The first fires and the first blocked occurrences, each at most as many as a job lists."""
+        plain = Coming(gates.first, trigger.job.job_key, trigger.pk, trigger.job.paused_at is not None)
+        if any(tally.fires):
+            for fire in trigger_fires(trigger, after=gates.first, until=gates.last, count=self.per_job):
+                moved_from = fire.occurrence_at if fire.occurrence_at != fire.at else None
+                yield replace(plain, at=fire.at, moved_from=moved_from)
+        if any(tally.blocked):
+            moved_to = gates.destination_of(trigger)
+            for at, rule in islice(gates.hollow(), self.per_job):
+                yield replace(
+                    plain,
+                    at=at,
+                    is_blocked=True,
+                    calendar=trigger.calendar.name,
+                    rule=rule,
+                    policy=trigger.on_blocked,
+                    moved_to=moved_to(at),
+                )
+
+
+def _first(coming: list[Coming], most: int) -> list[Coming]:
+    """The first of them in time, an instant that two triggers fire at once."""
+    found: dict[tuple[datetime, bool], Coming] = {}
+    for item in sorted(coming, key=lambda item: item.at):
+        found.setdefault((item.at, item.is_blocked), item)
+    fires = [item for item in found.values() if not item.is_blocked][:most]
+    hollow = [item for item in found.values() if item.is_blocked][:most]
+    return sorted([*fires, *hollow], key=lambda item: item.at)
+
+
+def _shortened(jobs: list[JobForecast]) -> Iterator[JobForecast]:
+    """The jobs, listing together only what comes first in time."""
+    instants = sorted(item.at for job in jobs for item in job.coming)
+    if len(instants) <= MOST_LISTED:
+        yield from jobs
+        return
+    last = instants[MOST_LISTED - 1]
+    room = MOST_LISTED - bisect_left(instants, last)
+    for job in jobs:
+        kept = [item for item in job.coming if item.at < last]
+        of_last = [item for item in job.coming if item.at == last][: max(0, room)]
+        room -= len(of_last)
+        kept += of_last
+        yield replace(job, coming=tuple(kept), more=job.more + len(job.coming) - len(kept))
