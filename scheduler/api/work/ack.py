@@ -36,7 +36,7 @@ class Acks:
     def __init__(self, pool: Pool, clock: Clock, desk: Desk) -> None:
         self._clock, self._desk = clock, desk
         self._finishes: Batch[tuple[Ack, Principal], AckAnswer] = Batch(
-            lambda acks: pool.write(self._finish_all, acks), slots=max(1, pool.writers // 2)
+            lambda acks: pool.write(self._finish_all, acks), slots=pool.slots
         )
 
     def take(self, ack: Ack, principal: Principal) -> asyncio.Future[AckAnswer]:

@@ -34,6 +34,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.writers = CONNECTIONS_PER_CORE * (os.cpu_count() or 1) if is_postgresql() else 1
+        self.slots = min(2, self.writers)
         self._write = ThreadPoolExecutor(self.writers, thread_name_prefix="croniq-write")
         self._read = (
             self._write if is_postgresql() else ThreadPoolExecutor(SQLITE_READERS, thread_name_prefix="croniq-read")
