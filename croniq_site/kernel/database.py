@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -32,9 +33,49 @@ def chunks(items: Sequence[T], size: int = WRITE_BATCH_ROWS) -> Iterator[Sequenc
 
 @contextmanager
 def write_transaction(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """One transaction. On SQLite BEGIN IMMEDIATE (settings): what it reads is still true when it writes."""
-    with transaction.atomic(using=alias):
-        yield
+    """One transaction. On SQLite BEGIN IMMEDIATE (settings): what it reads is still true when it writes.
+
+    What was asked of `do_last` happens at the end of the outermost one, before it commits.
+    """
+    is_outermost = not _last.is_open
+    _last.is_open = True
+    try:
+        with transaction.atomic(using=alias):
+            yield
+            if is_outermost:
+                _do_last()
+    finally:
+        if is_outermost:
+            _last.is_open, _last.work = False, {}
+
+
+class _Last(threading.local):
+    """What a thread's write transaction does at its end."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.work: dict[Callable[[list[Any]], None], dict[Hashable, None]] = {}
+
+
+_last = _Last()
+
+
+def do_last(work: Callable[[list[Any]], None], item: Hashable) -> None:
+    """Let the write transaction in hand call ``work`` with all items that were given for it, each once, at its end.
+
+    For locks that are to be taken after all others: whoever holds one then waits for nobody. Where no
+    `write_transaction` is open it is done at once.
+    """
+    if not _last.is_open:
+        work([item])
+        return
+    _last.work.setdefault(work, {})[item] = None
+
+
+def _do_last() -> None:
+    while _last.work:  # what is done last may ask for more
+        work = next(iter(_last.work))
+        work(list(_last.work.pop(work)))
 
 
 def row_list(name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]], alias: str = DEFAULT_DB_ALIAS):

@@ -139,6 +139,8 @@ class Migration(migrations.Migration):
                 ('lease_expires_at', models.DateTimeField(blank=True, null=True)),
                 ('deadline_at', models.DateTimeField(blank=True, null=True)),
                 ('log_bytes', models.BigIntegerField(default=0)),
+                ('waits_since', models.DateTimeField(blank=True, help_text='gated: when it was let wait; null: a fire that has yet to fall due', null=True)),
+                ('passed_over_at', models.DateTimeField(blank=True, help_text='gated: it had its slots, nobody claimed it, and others waited', null=True)),
             ],
         ),
         migrations.AddField(
@@ -224,6 +226,7 @@ class Migration(migrations.Migration):
                 ('budget', models.CharField(max_length=100)),
                 ('n', models.PositiveIntegerField()),
                 ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='slots', to='scheduler.run')),
+                ('admitted_at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
@@ -376,6 +379,10 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=('run', 'budget'), name='slot_one_per_run_and_budget'),
         ),
         migrations.AddIndex(
+            model_name='slot',
+            index=models.Index(fields=['admitted_at'], name='slot_by_age'),
+        ),
+        migrations.AddIndex(
             model_name='trigger',
             index=models.Index(condition=models.Q(('enabled', True), ('next_materialize_at__isnull', False)), fields=['next_materialize_at'], name='trigger_to_materialize'),
         ),
@@ -410,6 +417,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='queueentry',
             index=models.Index(condition=models.Q(('state__in', [3, 4])), fields=['holder'], name='queue_entry_by_holder'),
+        ),
+        migrations.AddIndex(
+            model_name='queueentry',
+            index=models.Index(condition=models.Q(('state', 1)), fields=['lane', 'available_at'], name='queue_entry_gated'),
         ),
         migrations.AddIndex(
             model_name='queueentry',

@@ -37,6 +37,12 @@ class QueueEntry(models.Model):
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(null=True, blank=True)
     log_bytes = models.BigIntegerField(default=0)
+    waits_since = models.DateTimeField(
+        null=True, blank=True, help_text="gated: when it was let wait; null: a fire that has yet to fall due"
+    )
+    passed_over_at = models.DateTimeField(
+        null=True, blank=True, help_text="gated: it had its slots, nobody claimed it, and others waited"
+    )
 
     class Meta:
         constraints = [
@@ -68,6 +74,8 @@ class QueueEntry(models.Model):
             models.Index(fields=["deadline_at"], condition=Q(state=3), name="queue_entry_by_deadline"),
             # Serves poll, takeover and presence: what an instance holds.
             models.Index(fields=["holder"], condition=Q(state__in=[3, 4]), name="queue_entry_by_holder"),
+            # Serves the timer: when the next run of a limited job falls due.
+            models.Index(fields=["lane", "available_at"], condition=Q(state=1), name="queue_entry_gated"),
             # Serves queue depth, admit, replan and pause: what of a job waits.
             models.Index(fields=["job", "available_at"], condition=Q(state__in=[0, 1, 2]), name="queue_entry_waiting"),
         ]
@@ -82,6 +90,7 @@ class Slot(models.Model):
     budget = models.CharField(max_length=100)
     n = models.PositiveIntegerField()
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="slots", db_index=False)
+    admitted_at = models.DateTimeField()
 
     class Meta:
         constraints = [
@@ -89,6 +98,10 @@ class Slot(models.Model):
             models.UniqueConstraint(fields=["budget", "n"], name="slot_one_run_per_number"),
             # Serves giving a run's slots back.
             models.UniqueConstraint(fields=["run", "budget"], name="slot_one_per_run_and_budget"),
+        ]
+        indexes = [
+            # Serves the search for runs that were admitted long ago and that nobody claimed.
+            models.Index(fields=["admitted_at"], name="slot_by_age"),
         ]
 
     def __str__(self) -> str:

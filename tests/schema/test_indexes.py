@@ -46,6 +46,10 @@ QUERIES = {
         "ORDER BY deadline_at LIMIT 10"
     ),
     "queue_entry_by_holder": "SELECT run_id FROM scheduler_queueentry WHERE holder_id = 1 AND state IN (3, 4)",
+    "queue_entry_gated": (
+        "SELECT min(available_at) FROM scheduler_queueentry WHERE state = 1 AND lane_id = 1 AND available_at > @INSTANT"
+    ),
+    "slot_by_age": "SELECT run_id FROM scheduler_slot WHERE admitted_at <= @INSTANT",
     "queue_entry_waiting": (
         "SELECT count(*) FROM scheduler_queueentry WHERE job_id = 1 AND state IN (0, 1, 2) AND available_at <= @INSTANT"
     ),
