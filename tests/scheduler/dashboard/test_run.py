@@ -79,6 +79,24 @@ def test_what_a_handler_still_says_after_a_cancel_is_followed(viewer):
     assert "cleaning up" in follow(viewer, page)[1].text
 
 
+def test_a_line_that_is_written_in_the_last_moment_is_not_missed(viewer, monkeypatch):
+    entry = QueueEntryFactory(claimed=True)
+    page = Page(viewer.get(f"/runs/{entry.run_id}"))
+    read = runs.log_lines
+
+    def and_then_the_run_ends(run_id, **rest):
+        lines = read(run_id, **rest)
+        RunLogFactory(run=entry.run, message="the very last")
+        QueueEntry.objects.all().delete()
+        Run.objects.update(verdict="completed", finished_at=entry.claimed_at, attempt=1)
+        return lines
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "log_lines", and_then_the_run_ends)
+        assert follow(viewer, page) == (204, None)
+    assert "the very last" in follow(viewer, page)[1].text
+
+
 def test_a_long_log_is_loaded_in_pieces_and_ends_at_its_bound(viewer, monkeypatch):
     monkeypatch.setattr(runs, "LOG_CHUNK", 2)
     monkeypatch.setattr(runs, "MOST_LINES", 5)
