@@ -72,6 +72,23 @@ def duration_seconds(env: environ.Env, name: str, *, default: str, least: float,
     return seconds
 
 
+def retention_seconds(env: environ.Env, name: str, *, default: str, least: float) -> float:
+    """Return how long something is kept, in seconds: 0 (for ever) or a duration of at least ``least``."""
+    if (_text(env, name) or default) in ("0", "0s", "0d"):
+        return 0.0
+    return duration_seconds(env, name, default=default, least=least, most=3650 * 86_400)
+
+
+def limit(env: environ.Env, name: str) -> int | None:
+    """Return a whole number from 1, None where it is not set."""
+    text = _text(env, name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 1_000_000:
+        raise ImproperlyConfigured(f"{name}: {text!r} is not a whole number from 1 to 1000000.")
+    return int(text)
+
+
 def zone_name(env: environ.Env, name: str, *, default: str) -> str:
     text = _text(env, name) or default
     try:

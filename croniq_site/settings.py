@@ -17,7 +17,9 @@ from croniq_site.configuration import (
     database_from_url,
     duration_seconds,
     flag,
+    limit,
     names,
+    retention_seconds,
     secret,
     zone_name,
 )
@@ -191,4 +193,8 @@ LOGGING = {
 CRONIQ_TIME_ZONE = zone_name(env, "CRONIQ_TIME_ZONE", default="UTC")
 CRONIQ_HORIZON_SECONDS = duration_seconds(env, "CRONIQ_HORIZON", default="1h", least=60, most=31 * 86_400)
 CRONIQ_POLL_HOLD_SECONDS = duration_seconds(env, "CRONIQ_POLL_HOLD", default="30s", least=1, most=30)
+CRONIQ_RUN_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_RUN_RETENTION", default="90d", least=86_400)
+CRONIQ_LOG_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_LOG_RETENTION", default="30d", least=3600)
+CRONIQ_RUNNER_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_RUNNER_RETENTION", default="30d", least=86_400)
+CRONIQ_TENANT_MAX_CONCURRENT = limit(env, "CRONIQ_TENANT_MAX_CONCURRENT")
 CRONIQ_METRICS_ALLOW = names(env, "CRONIQ_METRICS_ALLOW", default=["127.0.0.0/8", "::1/128"])

@@ -128,6 +128,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='runnerinstance',
+            index=models.Index(condition=models.Q(('deposed_at__isnull', False)), fields=['deposed_at'], name='instance_deposed_by_time'),
+        ),
+        migrations.AddIndex(
+            model_name='runnerinstance',
             index=models.Index(condition=models.Q(('deposed_at__isnull', False)), fields=['runner', 'deposed_at'], name='instance_by_deposed_at'),
         ),
         migrations.AddConstraint(

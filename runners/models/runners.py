@@ -49,7 +49,9 @@ class RunnerInstance(models.Model):
             ),
         ]
         indexes = [
-            # Serves flapping (takeovers of the last ten minutes) and the retention of deposed instances.
+            # Serves the retention of deposed instances.
+            models.Index(fields=["deposed_at"], condition=Q(deposed_at__isnull=False), name="instance_deposed_by_time"),
+            # Serves flapping (takeovers of the last ten minutes).
             models.Index(
                 fields=["runner", "deposed_at"], condition=Q(deposed_at__isnull=False), name="instance_by_deposed_at"
             ),

@@ -1,15 +1,29 @@
-"""Throw away what has outlived its time: idempotency keys, dead letters."""
+"""Throw away what has outlived its time: keys, letters, log lines, runs, instances and runners, our own heartbeats.
+
+Each is a batch, oldest first, and returns how many went: as many as ``limit`` means that there may be more.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from croniq_site.kernel.database import WRITE_BATCH_ROWS, write_transaction
-from scheduler.models import DeadLetter, IdempotencyKey
+from django.conf import settings
+from django.db.models import Exists, OuterRef
+
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
+from runners.models import Heartbeat, Runner, RunnerInstance
+from runners.services.audit import Event, record_events
+from scheduler.models import DeadLetter, IdempotencyKey, QueueEntry, Run, RunLog, Slot
+
+DEPOSED_KEPT = timedelta(days=7)
+"""So long a deposed process is known again, and refused, when it comes back."""
+HEARTBEATS_KEPT = timedelta(days=7)
+RUNS_PER_TRANSACTION = 100
+"""With each run go its attempts and keys."""
 
 
 def drop_expired_keys(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
-    """Delete expired keys, oldest first; one whose run is live still stands for it and stays."""
+    """Delete expired keys; one whose run is live still stands for it and stays."""
     expired = IdempotencyKey.objects.filter(expires_at__lte=now, run__verdict__isnull=False).order_by("expires_at")
     with write_transaction():
         ids = list(expired.values_list("pk", flat=True)[:limit])
@@ -18,8 +32,139 @@ def drop_expired_keys(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
 
 
 def drop_expired_letters(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
-    """Delete letters past their retention, oldest first. Their runs stay."""
+    """Delete letters past their retention. Their runs stay."""
     expired = DeadLetter.objects.filter(expires_at__lte=now).order_by("expires_at")
     with write_transaction():
         ids = list(expired.values_list("pk", flat=True)[:limit])
         return DeadLetter.objects.filter(pk__in=ids, expires_at__lte=now).delete()[0]
+
+
+def drop_old_lines(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
+    """Delete log lines older than ``CRONIQ_LOG_RETENTION``, whatever became of their run."""
+    until = _until(now, settings.CRONIQ_LOG_RETENTION_SECONDS)
+    if until is None:
+        return 0
+    # Ids are in the order in which the lines were said, so the oldest are found without an index on the instant.
+    oldest = RunLog.objects.order_by("pk").values_list("pk", "logged_at")
+    if not any(logged_at < until for _, logged_at in oldest[:1]):
+        return 0
+    with write_transaction():
+        return _delete_lines([pk for pk, logged_at in oldest[:limit] if logged_at < until])
+
+
+def drop_old_runs(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
+    """Delete runs that ended longer ago than ``CRONIQ_RUN_RETENTION``, with their attempts and lines.
+
+    A run whose letter is kept stays, and so does one that a kept run is the replay of.
+    """
+    until = _until(now, settings.CRONIQ_RUN_RETENTION_SECONDS)
+    if until is None:
+        return 0
+    old = Run.objects.filter(
+        ~Exists(QueueEntry.objects.filter(run=OuterRef("pk"))),
+        ~Exists(DeadLetter.objects.filter(run=OuterRef("pk"))),
+        ~Exists(Slot.objects.filter(run=OuterRef("pk"))),
+        ~Exists(Run.objects.filter(replay_of=OuterRef("pk"))),
+        verdict__isnull=False,
+        scheduled_for__lt=until,
+        finished_at__lt=until,
+    )
+    ids = list(old.order_by("scheduled_for", "pk").values_list("pk", flat=True)[:limit])
+    if not ids:
+        return 0
+    with write_transaction():
+        lines = list(RunLog.objects.filter(run_id__in=ids).values_list("pk", flat=True)[:limit])
+        _delete_lines(lines)
+    if len(lines) == limit:
+        return limit
+    dropped = 0
+    for batch in chunks(ids, RUNS_PER_TRANSACTION):
+        with write_transaction():
+            # Locked and asked again: a skipped run may be revived by a backfill meanwhile.
+            still = list(
+                old.filter(pk__in=batch).select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+            )
+            Run.objects.filter(pk__in=still).delete()
+            dropped += len(still)
+    return dropped
+
+
+def drop_deposed_instances(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
+    """Delete instances that were deposed more than seven days ago and hold nothing."""
+    gone = RunnerInstance.objects.filter(
+        ~Exists(QueueEntry.objects.filter(holder=OuterRef("pk"), state__in=_HELD)),
+        deposed_at__lt=now - DEPOSED_KEPT,
+    ).order_by("deposed_at")
+    ids = list(gone.values_list("pk", flat=True)[:limit])
+    if not ids:
+        return 0
+    with write_transaction():
+        return RunnerInstance.objects.filter(pk__in=ids, deposed_at__lt=now - DEPOSED_KEPT).delete()[0]
+
+
+def drop_dead_runners(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
+    """Forget runners that have not polled for ``CRONIQ_RUNNER_RETENTION`` and hold nothing. Audited.
+
+    The history of their runs stays; the id is nobody's then.
+    """
+    until = _until(now, settings.CRONIQ_RUNNER_RETENTION_SECONDS)
+    if until is None:
+        return 0
+    dead = Runner.objects.filter(
+        ~Exists(QueueEntry.objects.filter(holder__runner=OuterRef("pk"), state__in=_HELD)),
+        # Kept as long as a process that lost this identity is.
+        ~Exists(RunnerInstance.objects.filter(runner=OuterRef("pk"), deposed_at__gte=now - DEPOSED_KEPT)),
+        last_poll_at__lt=until,
+    )
+    if not dead.exists():
+        return 0
+    with write_transaction():
+        found = list(
+            dead.select_for_update(skip_locked=True, of=("self",))
+            .select_related("client")
+            .order_by("last_poll_at")[
+                : max(
+                    1, limit // 3
+                )  # each with its instance and an event
+            ]
+        )
+        ids = [runner.pk for runner in found]
+        RunnerInstance.objects.filter(runner_id__in=ids).delete()
+        Runner.objects.filter(pk__in=ids, last_poll_at__lt=until).delete()
+        record_events(
+            [
+                Event(
+                    "runner.forgotten",
+                    "runner",
+                    runner.runner_id,
+                    tenant=runner.client.tenant or "",
+                    diff={"client": runner.client.name, "last_poll_at": runner.last_poll_at.isoformat()},
+                )
+                for runner in found
+            ],
+            now,
+        )
+    # A full batch must look full to the reaper, which then goes on at once.
+    return limit if len(found) == max(1, limit // 3) else len(found)
+
+
+def drop_old_heartbeats(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
+    """Delete rows of processes that have been silent for seven days, but never the last sign of a kind."""
+    later = Heartbeat.objects.filter(kind=OuterRef("kind"), beat_at__gt=OuterRef("beat_at"))
+    old = Heartbeat.objects.filter(Exists(later), beat_at__lt=now - HEARTBEATS_KEPT).order_by("beat_at")
+    ids = list(old.values_list("pk", flat=True)[:limit])
+    if not ids:
+        return 0
+    with write_transaction():
+        return Heartbeat.objects.filter(pk__in=ids, beat_at__lt=now - HEARTBEATS_KEPT).delete()[0]
+
+
+_HELD = (QueueEntry.State.CLAIMED, QueueEntry.State.STOPPING)
+
+
+def _until(now: datetime, seconds: float) -> datetime | None:
+    return now - timedelta(seconds=seconds) if seconds > 0 else None
+
+
+def _delete_lines(ids: list[int]) -> int:
+    return RunLog.objects.filter(pk__in=ids).delete()[0] if ids else 0

@@ -11,7 +11,15 @@ from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
 from scheduler.services.finish import time_out
 from scheduler.services.pause import resume_expired
 from scheduler.services.release import reap_leases
-from scheduler.services.retention import drop_expired_keys, drop_expired_letters
+from scheduler.services.retention import (
+    drop_dead_runners,
+    drop_deposed_instances,
+    drop_expired_keys,
+    drop_expired_letters,
+    drop_old_heartbeats,
+    drop_old_lines,
+    drop_old_runs,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +43,11 @@ CHORES: dict[str, Callable[[datetime, int], int]] = {
     "pauses": resume_expired,
     "idempotency_keys": drop_expired_keys,
     "dead_letters": drop_expired_letters,
+    "log_lines": drop_old_lines,
+    "runs": drop_old_runs,
+    "instances": drop_deposed_instances,
+    "runners": drop_dead_runners,
+    "heartbeats": drop_old_heartbeats,
 }
 
 

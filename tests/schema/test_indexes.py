@@ -25,6 +25,10 @@ QUERIES = {
     "audit_by_action": "SELECT count(*) FROM runners_auditevent WHERE action = 'run.lost'",
     "heartbeat_by_kind": "SELECT max(beat_at) FROM runners_heartbeat WHERE kind = 'serve'",
     "runner_by_last_poll": "SELECT * FROM runners_runner WHERE last_poll_at < @INSTANT",
+    "instance_deposed_by_time": (
+        "SELECT id FROM runners_runnerinstance WHERE deposed_at IS NOT NULL AND deposed_at < @INSTANT "
+        "ORDER BY deposed_at LIMIT 10"
+    ),
     "instance_by_deposed_at": (
         "SELECT count(*) FROM runners_runnerinstance "
         "WHERE runner_id = 1 AND deposed_at IS NOT NULL AND deposed_at > @INSTANT"

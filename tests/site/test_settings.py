@@ -50,6 +50,8 @@ def start(tmp_path, expression="s.DEBUG", **variables):
         ("CRONIQ_HORIZON", "-1h"),
         ("CRONIQ_HORIZON", "1e9h"),
         ("CRONIQ_POLL_HOLD", "31s"),
+        ("CRONIQ_RUN_RETENTION", "1h"),
+        ("CRONIQ_LOG_RETENTION", "for ever"),
         ("DATABASE_URL", "mysql://root:hunter2@localhost/x"),
         ("DATABASE_URL", "hunter2"),
         ("CRONIQ_SECRET_KEY_FILE", "/nonexistent/key"),
@@ -131,6 +133,12 @@ def test_durations_that_are_none(environment, monkeypatch, text):
     monkeypatch.setenv("CRONIQ_HORIZON", text)
     with pytest.raises(ImproperlyConfigured, match=r"^CRONIQ_HORIZON"):
         configuration.duration_seconds(environment, "CRONIQ_HORIZON", default="1h", least=1, most=1e6)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("0d", 0), ("2d", 172_800), ("", 86_400)])
+def test_what_is_kept_for_ever_is_kept_for_nought(environment, monkeypatch, text, seconds):
+    monkeypatch.setenv("CRONIQ_LOG_RETENTION", text)
+    assert configuration.retention_seconds(environment, "CRONIQ_LOG_RETENTION", default="1d", least=3600) == seconds
 
 
 def test_docs_list_every_variable():

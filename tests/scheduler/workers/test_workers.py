@@ -73,7 +73,8 @@ def test_a_pass_of_the_reaper_does_every_chore(now):
     make_job(now)
     pause_job("demo:job", now, until=now + SECOND)
     done = reaper.run_once(late).done
-    assert done == {"leases": 1, "deadlines": 1, "pauses": 1, "idempotency_keys": 1, "dead_letters": 1}
+    expected = {"leases": 1, "deadlines": 1, "pauses": 1, "idempotency_keys": 1, "dead_letters": 1}
+    assert {chore: count for chore, count in done.items() if count} == expected
     for entry in (lost, slow):
         entry.refresh_from_db()
         assert entry.holder_id is None

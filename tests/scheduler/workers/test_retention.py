@@ -1,0 +1,167 @@
+"""What has outlived its time goes, oldest first and a batch at a time; what is still of use stays."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from runners.models import AuditEvent, Heartbeat, Runner, RunnerInstance
+from scheduler.models import Attempt, QueueEntry, Run, RunLog
+from scheduler.services import retention
+from scheduler.workers import reaper
+from tests.factories import (
+    AttemptFactory,
+    DeadLetterFactory,
+    HeartbeatFactory,
+    IdempotencyKeyFactory,
+    JobFactory,
+    QueueEntryFactory,
+    RunFactory,
+    RunLogFactory,
+    RunnerFactory,
+    RunnerInstanceFactory,
+    SlotFactory,
+)
+
+pytestmark = pytest.mark.django_db
+
+DAY = timedelta(days=1)
+TICK = timedelta(microseconds=1)
+
+
+@pytest.fixture(autouse=True)
+def _kept(settings):
+    settings.CRONIQ_RUN_RETENTION_SECONDS = 90 * 86_400
+    settings.CRONIQ_LOG_RETENTION_SECONDS = 30 * 86_400
+    settings.CRONIQ_RUNNER_RETENTION_SECONDS = 30 * 86_400
+
+
+def old_run(at, **more):
+    return RunFactory(
+        **{"verdict": "completed", "attempt": 1, "scheduled_for": at, "claimed_at": at, "finished_at": at, **more}
+    )
+
+
+def test_a_run_goes_with_all_that_hangs_on_it_when_its_time_is_over(now):
+    old = old_run(now)
+    AttemptFactory(run=old)
+    RunLogFactory(run=old)
+    IdempotencyKeyFactory(run=old, job=old.job)
+    assert retention.drop_old_runs(now + 90 * DAY) == 0
+    assert retention.drop_old_runs(now + 90 * DAY + TICK) == 1
+    assert not Run.objects.exists()
+    assert not Attempt.objects.exists()
+    assert not RunLog.objects.exists()
+
+
+def test_runs_that_somebody_still_needs_stay(now):
+    unfinished = QueueEntryFactory().run
+    stopping = QueueEntryFactory(stopping=True).run
+    lettered = DeadLetterFactory(expires_at=None).run
+    slotted = old_run(now)
+    SlotFactory(run=slotted)
+    late = old_run(now, finished_at=now + 10 * DAY)
+    original = old_run(now)
+    replay = old_run(now + 10 * DAY, kind="replay", replay_of=original, job=original.job)
+    assert retention.drop_old_runs(now + 91 * DAY) == 0
+    kept = {run.pk for run in (unfinished, stopping, lettered, slotted, late, original, replay)}
+    assert set(Run.objects.values_list("pk", flat=True)) == kept
+    # When the replay goes, so may what it repeats.
+    assert retention.drop_old_runs(now + 101 * DAY) == 2
+    assert retention.drop_old_runs(now + 101 * DAY) == 1
+    assert set(Run.objects.values_list("pk", flat=True)) == {
+        run.pk for run in (unfinished, stopping, lettered, slotted)
+    }
+
+
+def test_the_oldest_runs_go_first_and_no_transaction_deletes_more_lines_than_a_batch(now):
+    job = JobFactory()
+    runs = [old_run(now + n * timedelta(hours=1), job=job) for n in range(6)]
+    for run in runs:
+        for _ in range(3):
+            RunLogFactory(run=run)
+    late = now + 200 * DAY
+    counts = []
+    while count := retention.drop_old_runs(late, 4):
+        counts.append(count)
+        left = [run.pk for run in runs if Run.objects.filter(pk=run.pk).exists()]
+        assert left == [run.pk for run in runs][6 - len(left) :]
+    assert not Run.objects.exists()
+    assert max(counts) == 4
+
+
+def test_lines_go_before_their_run(now):
+    run = old_run(now)
+    old, young = RunLogFactory(run=run, logged_at=now), RunLogFactory(run=run, logged_at=now + DAY)
+    assert retention.drop_old_lines(now + 30 * DAY) == 0
+    assert retention.drop_old_lines(now + 30 * DAY + TICK) == 1
+    assert list(RunLog.objects.all()) == [young]
+    assert old.pk < young.pk
+    assert Run.objects.exists()
+
+
+def test_for_ever_is_for_ever(now, settings):
+    settings.CRONIQ_RUN_RETENTION_SECONDS = settings.CRONIQ_LOG_RETENTION_SECONDS = 0
+    settings.CRONIQ_RUNNER_RETENTION_SECONDS = 0
+    RunLogFactory(run=old_run(now))
+    RunnerFactory(last_poll_at=now)
+    done = reaper.run_once(now + 3650 * DAY).done
+    assert not any(done.values())
+
+
+def test_a_deposed_process_is_known_for_seven_days(now):
+    runner = RunnerFactory()
+    gone, holding = (RunnerInstanceFactory(runner=runner, deposed_at=now) for _ in range(2))
+    current = RunnerInstanceFactory(runner=runner)
+    QueueEntryFactory(stopping=True, holder=holding)
+    assert retention.drop_deposed_instances(now + 7 * DAY) == 0
+    assert retention.drop_deposed_instances(now + 7 * DAY + TICK) == 1
+    assert set(RunnerInstance.objects.values_list("pk", flat=True)) == {holding.pk, current.pk}
+    assert gone.pk not in RunnerInstance.objects.values_list("pk", flat=True)
+
+
+def test_a_runner_that_is_long_dead_leaves_the_list_and_not_the_history_of_its_runs(now):
+    dead = RunnerFactory(runner_id="ci-1", last_poll_at=now)
+    RunnerInstanceFactory(runner=dead)
+    alive = RunnerFactory(last_poll_at=now + DAY)
+    holding = RunnerFactory(last_poll_at=now)
+    QueueEntryFactory(claimed=True, holder=RunnerInstanceFactory(runner=holding))
+    fought_over = RunnerFactory(last_poll_at=now)
+    RunnerInstanceFactory(runner=fought_over, deposed_at=now + 29 * DAY)
+    run = old_run(now, runner_id="ci-1")
+    assert retention.drop_dead_runners(now + 30 * DAY) == 0
+    assert retention.drop_dead_runners(now + 30 * DAY + TICK) == 1
+    assert set(Runner.objects.values_list("pk", flat=True)) == {alive.pk, holding.pk, fought_over.pk}
+    run.refresh_from_db()
+    assert run.runner_id == "ci-1"
+    event = AuditEvent.objects.get()
+    assert (event.action, event.target_id) == ("runner.forgotten", "ci-1")
+
+
+def test_thousands_of_one_day_runners_go_batch_by_batch(now):
+    client = RunnerFactory().client
+    Runner.objects.bulk_create(
+        Runner(runner_id=f"day-{n:04}", client=client, created_at=now, last_poll_at=now) for n in range(1000)
+    )
+    late = now + 31 * DAY
+    passes = 1
+    while not reaper.run_once(late).is_done:
+        passes += 1
+    assert not Runner.objects.exists()
+    assert passes == 1001 // 166 + 1
+
+
+def test_the_last_sign_of_each_kind_is_kept(now):
+    HeartbeatFactory(kind="serve", beat_at=now - 2 * DAY)
+    HeartbeatFactory(kind="serve", beat_at=now - DAY)
+    last = [HeartbeatFactory(kind=kind, beat_at=now) for kind in ("serve", "reap")]
+    assert retention.drop_old_heartbeats(now + 6 * DAY - TICK) == 1
+    assert retention.drop_old_heartbeats(now + 100 * DAY) == 1
+    assert set(Heartbeat.objects.values_list("pk", flat=True)) == {beat.pk for beat in last}
+
+
+def test_a_claimed_run_is_never_old(now):
+    entry = QueueEntryFactory(claimed=True)
+    assert retention.drop_old_runs(now + 3650 * DAY) == 0
+    assert QueueEntry.objects.get() == entry
