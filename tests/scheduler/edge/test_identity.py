@@ -56,6 +56,7 @@ def test_a_strangers_poll_leaves_the_owners_held_poll_alone():
         owner, stranger = FakeRunner(server, server.key()), FakeRunner(server, server.key())
         held = owner.hold()
         assert stranger.poll().status_code == 403
+        assert server.application.edge.desk.waiting == 1
         assert not held.done()
         assert result(held).status_code == 200
 
