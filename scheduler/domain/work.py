@@ -15,6 +15,7 @@ class Claimed:
 
     run_id: UUID
     job_id: int
+    lane_id: int
     attempt: int
     holder_id: int
     available_at: datetime
@@ -30,6 +31,7 @@ class Buried:
 
     run_id: UUID
     job_id: int
+    lane_id: int
     attempt: int
 
 

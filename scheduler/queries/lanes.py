@@ -41,6 +41,10 @@ class LaneDirectory:
     def knows(self, lane_ids: Iterable[int]) -> bool:
         return all(lane_id in self._lanes for lane_id in lane_ids)
 
+    def tenant_of(self, lane_id: int) -> str:
+        """Return whose lane it is; of one that an answer of `lanes_for` had."""
+        return self._lanes[lane_id].tenant
+
     def refresh(self) -> None:
         """Read the lanes that were added. A query."""
         # SQLite's one writer commits ids in their order, and there this is asked after every change of the file.
@@ -85,7 +89,23 @@ def _by_tenant(lanes: Iterable[_Lane]) -> Lanes:
     )
 
 
-def in_turn(lanes: Lanes, turn: int) -> list[int]:
-    """Return the lane ids in order of preference: with each ``turn`` another tenant comes first."""
-    start = turn % len(lanes) if lanes else 0
-    return [lane_id for tenant in lanes[start:] + lanes[:start] for lane_id in tenant]
+class Rotation:
+    """Whose turn it is among the tenants, as this server has served them: who was served last goes last, who never was
+    goes first. Kept in memory: every server is fair by itself. Safe in many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._served: dict[str, int] = {}
+        self._count = 0
+
+    def in_turn(self, lanes: Lanes, directory: LaneDirectory) -> Lanes:
+        """Return the tenants' lanes in the order of their turn; equals by name."""
+        return tuple(sorted(lanes, key=lambda lane_ids: self._served.get(directory.tenant_of(lane_ids[0]), 0)))
+
+    def note(self, turns: Lanes, served: frozenset[int], directory: LaneDirectory) -> None:
+        """The claim that was made in the order of ``turns`` took runs from the lanes ``served``."""
+        with self._lock:
+            for lane_ids in turns:
+                if not served.isdisjoint(lane_ids):
+                    self._count += 1
+                    self._served[directory.tenant_of(lane_ids[0])] = self._count

@@ -12,7 +12,7 @@ from scheduler.domain.work import Ask, Buried, Claimed, ClaimOutcome
 from scheduler.models import QueueEntry
 from scheduler.services.release import bury
 from scheduler.sql import backend
-from scheduler.sql.rows import LanePass, Seats
+from scheduler.sql.rows import Seats
 
 MOST_ROUNDS = 20
 """Of one claim: each round buries what stood in the way of the next, so many used-up runs cannot hold up a poll."""
@@ -25,12 +25,16 @@ def claim_due(
     lane_ids: Sequence[int],
     listed: frozenset[UUID] = frozenset(),
 ) -> ClaimOutcome:
-    """Claim for one instance; see `claim_batch`."""
-    return claim_batch(now, [Ask(holder_id, limit, listed)], lane_ids)[0]
+    """Claim for one instance from the lanes of one tenant; see `claim_batch`."""
+    return claim_batch(now, [Ask(holder_id, limit, listed)], [lane_ids])[0]
 
 
-def claim_batch(now: datetime, asks: Sequence[Ask], lane_ids: Sequence[int]) -> list[ClaimOutcome]:
-    """Claim due runs for several polls that share ``lane_ids`` (in order of preference); one outcome an ask, in order.
+def claim_batch(now: datetime, asks: Sequence[Ask], tenants: Sequence[Sequence[int]]) -> list[ClaimOutcome]:
+    """Claim due runs for several polls that share their lanes; one outcome an ask, in order.
+
+    ``tenants`` are the lanes of each tenant in order of preference, the tenants in the order of their turn. Of k wanted
+    runs each tenant with something due gets its share at most, k by their number rounded up; what is left over is
+    filled up in the same order. Every run stands in a lane of one tenant only.
 
     A run is due when it is ready and ``available_at <= now``; within a lane the oldest goes first, then the smaller id.
     What there is is dealt out to the asks in turn. Each claim counts the attempt and stamps holder (who must be the
@@ -39,10 +43,10 @@ def claim_batch(now: datetime, asks: Sequence[Ask], lane_ids: Sequence[int]) -> 
     transaction; a larger ask gets 500.
     """
     outcomes: list[ClaimOutcome] = []
-    passes = [LanePass(lane_id, 0, WRITE_BATCH_ROWS) for lane_id in dict.fromkeys(lane_ids)]
+    tenants = [tuple(dict.fromkeys(lane_ids)) for lane_ids in tenants if lane_ids]
     for batch in _batches(asks):
         with write_transaction():
-            outcomes += _claim(now, batch, passes)
+            outcomes += _claim(now, batch, tenants)
     return outcomes
 
 
@@ -59,10 +63,10 @@ def _batches(asks: Sequence[Ask]) -> Iterator[list[Ask]]:
         yield batch
 
 
-def _claim(now: datetime, asks: list[Ask], passes: Sequence[LanePass]) -> list[ClaimOutcome]:
+def _claim(now: datetime, asks: list[Ask], tenants: Sequence[Sequence[int]]) -> list[ClaimOutcome]:
     claimed: list[list[Claimed]] = [[] for _ in asks]
     buried: list[list[Buried]] = [[] for _ in asks]
-    if not passes:
+    if not tenants:
         return [ClaimOutcome() for _ in asks]
 
     def fill(places: list[int], listed: frozenset[UUID]) -> None:
@@ -75,7 +79,7 @@ def _claim(now: datetime, asks: list[Ask], passes: Sequence[LanePass]) -> list[C
                 [asks[place].holder_id for place in open_places],
                 [asks[place].limit - len(claimed[place]) for place in open_places],
             )
-            picks = backend().claim_rows(now, seats, passes, sorted(listed))
+            picks = backend().claim_rows(now, seats, tenants, sorted(listed))
             for pick in picks:
                 if pick.claimed is not None:
                     claimed[open_places[pick.ask]].append(pick.claimed)
@@ -90,19 +94,19 @@ def _claim(now: datetime, asks: list[Ask], passes: Sequence[LanePass]) -> list[C
     # lost), those asks that do not list it may have it, each by a statement that leaves alone only its own list.
     hungry = [place for place, ask in enumerate(asks) if len(claimed[place]) < ask.limit and ask.listed != listed]
     if hungry:
-        again = _due_among(listed, passes, now)
+        again = _due_among(listed, tenants, now)
         for place in hungry:
             if again - asks[place].listed:
                 fill([place], asks[place].listed)
     return [ClaimOutcome(tuple(c), tuple(b)) for c, b in zip(claimed, buried, strict=True)]
 
 
-def _due_among(run_ids: frozenset[UUID], passes: Sequence[LanePass], now: datetime) -> set[UUID]:
+def _due_among(run_ids: frozenset[UUID], tenants: Sequence[Sequence[int]], now: datetime) -> set[UUID]:
     return set(
         QueueEntry.objects.filter(
             run_id__in=list(run_ids),
             state=QueueEntry.State.READY,
             available_at__lte=now,
-            lane_id__in=[one.lane_id for one in passes],
+            lane_id__in=[lane_id for lane_ids in tenants for lane_id in lane_ids],
         ).values_list("run_id", flat=True)
     )

@@ -123,7 +123,7 @@ def bury(run_ids: Collection[UUID], now: datetime) -> list[Buried]:
         last = _last_attempts(used_up)
         queue.end_runs([_burial(entry, last.get(entry.run_id, [])) for entry in used_up], now)
         record_events((queue.run_event("run.buried", entry, attempt=entry.attempt) for entry in used_up), now)
-    return [Buried(entry.run_id, entry.job_id, entry.attempt) for entry in used_up]
+    return [Buried(entry.run_id, entry.job_id, entry.lane_id, entry.attempt) for entry in used_up]
 
 
 def _last_attempts(entries: Sequence[QueueEntry]) -> dict[UUID, list[Attempt]]:

@@ -13,16 +13,19 @@ from uuid import UUID
 from django.db import connection
 
 from scheduler.domain.work import Ack, Claimed
-from scheduler.sql.rows import Closed, LanePass, Pick, Seats, json_of
+from scheduler.sql.rows import Closed, Pick, Seats, json_of
 
 SKIP_LOCKED = "FOR UPDATE SKIP LOCKED"
 
 # - `current` shares the holders' rows: a takeover that deposes one waits for us and then finds our claims, or we wait
 #   for it and find nobody to claim for (READ COMMITTED looks at the row again after the wait).
 # - `seats` deals the wanted runs out in turn, so that ten runners that wait together share ten runs.
-# - The lateral looks into one lane after the other and stops at the last seat: exactly as many rows are locked as are
-#   taken, lanes not reached cost nothing. Its inner LIMIT is a constant so that the planner knows that few rows are
-#   wanted and reads the index in order; the lane's own cap it could not know.
+# - `hungry` are the tenants that have something due, in their turn, and no more of them than there are seats: one look
+#   into the claimable index for each of their lanes, until one is found.
+# - `picked` goes around twice: every hungry tenant gets its share of the seats at most, then what is left is filled up
+#   in the same order, behind what the tenant has got already. The laterals look into one lane after the other and stop
+#   at the last seat: exactly as many rows are locked as are taken, lanes not reached cost nothing. The inner LIMITs are
+#   constants so that the planner knows that few rows are wanted and reads the index in order.
 CLAIM = """
 WITH current AS MATERIALIZED (
     SELECT a.ask, a.holder_id, a.want
@@ -34,11 +37,38 @@ WITH current AS MATERIALIZED (
 ), seats AS MATERIALIZED (
     SELECT c.ask, c.holder_id, row_number() OVER (ORDER BY turn, c.ask) AS seat
     FROM current c, generate_series(1, c.want) AS turn
-), picked AS MATERIALIZED (
-    SELECT l.place, q.run_id, q.attempt, q.max_attempts, q.available_at
-    FROM unnest(%s::bigint[], %s::int[], %s::int[]) WITH ORDINALITY AS l(lane_id, skip, cap, place),
+), hungry AS MATERIALIZED (
+    SELECT t.turn, t.lane_ids
+    FROM (
+        SELECT l.turn, array_agg(l.lane_id ORDER BY l.place) AS lane_ids
+        FROM unnest(%s::bigint[], %s::int[]) WITH ORDINALITY AS l(lane_id, turn, place)
+        GROUP BY l.turn
+        ORDER BY l.turn
+    ) t,
     LATERAL (
-        SELECT * FROM (
+        SELECT 1
+        FROM unnest(t.lane_ids) AS l(lane_id),
+        LATERAL (
+            SELECT 1 FROM scheduler_queueentry d
+            WHERE d.state = 0 AND d.lane_id = l.lane_id AND d.available_at <= %s AND d.run_id <> ALL (%s::uuid[])
+            ORDER BY d.available_at, d.run_id
+            LIMIT 1
+        ) due
+        LIMIT 1
+    ) has_due
+    LIMIT (SELECT count(*) FROM seats)
+), turns AS (
+    SELECT around, h.turn, h.lane_ids,
+        ceil((SELECT count(*) FROM seats)::numeric / (SELECT count(*) FROM hungry)) AS share
+    FROM generate_series(1, 2) AS around, hungry h
+    ORDER BY around, h.turn
+), picked AS MATERIALIZED (
+    SELECT t.around, t.turn, q.place, q.run_id, q.attempt, q.max_attempts, q.available_at
+    FROM turns t,
+    LATERAL (
+        SELECT l.place, due.*
+        FROM unnest(t.lane_ids) WITH ORDINALITY AS l(lane_id, place),
+        LATERAL (
             SELECT e.run_id, e.attempt, e.max_attempts, e.available_at
             FROM scheduler_queueentry e
             WHERE e.state = 0 AND e.lane_id = l.lane_id AND e.available_at <= %s AND e.run_id <> ALL (%s::uuid[])
@@ -46,13 +76,20 @@ WITH current AS MATERIALIZED (
             LIMIT 1000
             FOR UPDATE SKIP LOCKED
         ) due
-        LIMIT l.cap OFFSET l.skip
+        LIMIT CASE t.around WHEN 1 THEN t.share END OFFSET CASE t.around WHEN 1 THEN 0 ELSE t.share END
     ) q
     LIMIT (SELECT count(*) FROM seats)
+), once AS (
+    -- A row that another claim lets go between the two looks moves those behind it: it is not taken twice for that.
+    SELECT DISTINCT ON (run_id) * FROM picked ORDER BY run_id, around
 ), dealt AS (
-    SELECT run_id, row_number() OVER (ORDER BY place, available_at, run_id) AS seat
-    FROM picked
-    WHERE attempt < max_attempts
+    -- By way of an array: the planner takes it for ten rows, and looks runs and entries up by their keys.
+    SELECT run_id, seat
+    FROM (
+        SELECT array_agg(run_id ORDER BY around, turn, place, available_at, run_id) AS run_ids
+        FROM once
+        WHERE attempt < max_attempts
+    ) live, unnest(live.run_ids) WITH ORDINALITY AS d(run_id, seat)
 ), claimed AS (
     UPDATE scheduler_queueentry q
     SET state = 3, attempt = q.attempt + 1, holder_id = s.holder_id, claimed_at = n.now,
@@ -60,14 +97,14 @@ WITH current AS MATERIALIZED (
         deadline_at = n.now + make_interval(secs => q.timeout_seconds)
     FROM dealt d JOIN seats s ON s.seat = d.seat, (SELECT %s::timestamptz AS now) n
     WHERE q.run_id = d.run_id AND q.state = 0
-    RETURNING q.run_id, q.job_id, q.attempt, q.holder_id, q.available_at, q.lease_seconds, q.timeout_seconds,
-        s.ask, s.seat
+    RETURNING q.run_id, q.job_id, q.lane_id, q.attempt, q.holder_id, q.available_at, q.lease_seconds,
+        q.timeout_seconds, s.ask, s.seat
 )
-SELECT c.run_id, c.ask, c.job_id, c.attempt, c.holder_id, c.available_at, r.scheduled_for, c.lease_seconds,
+SELECT c.run_id, c.ask, c.job_id, c.lane_id, c.attempt, c.holder_id, c.available_at, r.scheduled_for, c.lease_seconds,
     c.timeout_seconds, r.metadata, c.seat
 FROM claimed c JOIN scheduler_run r ON r.id = c.run_id
 UNION ALL
-SELECT run_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM picked WHERE attempt >= max_attempts
+SELECT run_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM once WHERE attempt >= max_attempts
 ORDER BY seat NULLS LAST, run_id
 """
 
@@ -122,34 +159,45 @@ RETURNING q.holder_id, q.run_id
 """
 
 
-def claim_rows(now: datetime, seats: Seats, passes: Sequence[LanePass], listed: Sequence[UUID]) -> list[Pick]:
-    """Take what is due for the seats, in the order of the passes; never a run of ``listed``.
+def claim_rows(now: datetime, seats: Seats, tenants: Sequence[Sequence[int]], listed: Sequence[UUID]) -> list[Pick]:
+    """Take what is due for the seats from the lanes of ``tenants``, who come in their turn; never a run of ``listed``.
+
+    No tenant gets more than its share (the seats by the number of tenants with something due, rounded up) before all
+    had theirs; what is left is filled up in the same order. Within a tenant the lanes go in order, within a lane the
+    oldest goes first, then the smaller id.
 
     Each claimed run has its attempt counted, holder, lease and deadline. Runs whose attempts are used up are locked and
     returned without `Claimed`, to be buried in the same transaction. Only current instances get anything.
     """
-    parameters = [
-        list(seats.holders),
-        list(seats.wants),
-        [one.lane_id for one in passes],
-        [one.skip for one in passes],
-        [one.cap for one in passes],
-        now,
-        list(listed),
-        now,
-    ]
     with connection.cursor() as cursor:
-        cursor.execute(CLAIM, parameters)
+        cursor.execute(CLAIM, claim_parameters(now, seats, tenants, listed))
         return [_pick(row) for row in cursor.fetchall()]
 
 
+def claim_parameters(
+    now: datetime, seats: Seats, tenants: Sequence[Sequence[int]], listed: Sequence[UUID]
+) -> list[object]:
+    lanes = [(lane_id, turn) for turn, lane_ids in enumerate(tenants) for lane_id in lane_ids]
+    listed = list(listed)
+    return [
+        list(seats.holders),
+        list(seats.wants),
+        [lane_id for lane_id, _ in lanes],
+        [turn for _, turn in lanes],
+        *(now, listed),
+        *(now, listed),
+        now,
+    ]
+
+
 def _pick(row: tuple) -> Pick:
-    run_id, ask, job_id, attempt, holder_id, available_at, scheduled_for, lease, timeout, metadata, _ = row
+    run_id, ask, job_id, lane_id, attempt, holder_id, available_at, scheduled_for, lease, timeout, metadata, _ = row
     if ask is None:
         return Pick(run_id)
     claimed = Claimed(
         run_id=run_id,
         job_id=job_id,
+        lane_id=lane_id,
         attempt=attempt,
         holder_id=holder_id,
         available_at=available_at,

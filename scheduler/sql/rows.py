@@ -11,19 +11,6 @@ from scheduler.domain.work import Claimed
 
 
 @dataclass(frozen=True)
-class LanePass:
-    """One look at one lane: of what is due in it, oldest first, take at most ``cap`` after the first ``skip``.
-
-    A claim goes through its passes in order until it has enough. One pass a lane with cap = all is plain preference;
-    a tenant's fair share is a first round of passes with small caps and a second that goes on behind them.
-    """
-
-    lane_id: int
-    skip: int
-    cap: int
-
-
-@dataclass(frozen=True)
 class Seats:
     """Who may get a run: ``holders[i]`` (instance ids) wants at most ``wants[i]``."""
 

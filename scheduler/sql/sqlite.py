@@ -12,19 +12,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 from uuid import UUID
 
 from django.db import connection
 
 from croniq_site.kernel.database import adapted, instant_of, row_list, uuid_of
 from scheduler.domain.work import Ack, Claimed
-from scheduler.sql.rows import Closed, LanePass, Pick, Seats, json_of
+from scheduler.sql.rows import Closed, Pick, Seats, json_of
 
 SKIP_LOCKED = ""
 
 DUE = """
-SELECT run_id, attempt, max_attempts, job_id, available_at, lease_seconds, timeout_seconds
+SELECT run_id, attempt, max_attempts, job_id, lane_id, available_at, lease_seconds, timeout_seconds
 FROM scheduler_queueentry
 WHERE state = 0 AND lane_id = %s AND available_at <= %s AND run_id NOT IN (SELECT value FROM json_each(%s))
 ORDER BY available_at, run_id
@@ -32,21 +32,22 @@ LIMIT %s OFFSET %s
 """
 
 
-def claim_rows(now: datetime, seats: Seats, passes: Sequence[LanePass], listed: Sequence[UUID]) -> list[Pick]:
+def claim_rows(now: datetime, seats: Seats, tenants: Sequence[Sequence[int]], listed: Sequence[UUID]) -> list[Pick]:
     """As on PostgreSQL: the same runs, dealt to the same holders, in the same order."""
     places = _seats_in_turn(seats)
-    rows = _picked(now, passes, listed, len(places))
+    rows = _picked(now, tenants, listed, len(places))
     live = [row for row in rows if row[1] < row[2]]
     taken = list(zip(live, places, strict=False))
     if taken:
         _stamp(now, taken)
     more = _facts_of_runs([row[0] for row, _ in taken])
     picks = []
-    for (key, attempt, _, job_id, available_at, lease, timeout), (ask, holder_id) in taken:
+    for (key, attempt, _, job_id, lane_id, available_at, lease, timeout), (ask, holder_id) in taken:
         scheduled_for, metadata = more[key]
         claimed = Claimed(
             run_id=uuid_of(key),
             job_id=job_id,
+            lane_id=lane_id,
             attempt=attempt + 1,
             holder_id=holder_id,
             available_at=instant_of(available_at),
@@ -76,22 +77,35 @@ def _seats_in_turn(seats: Seats) -> list[tuple[int, int]]:
     return [(ask, holder_id) for _, ask, holder_id in sorted(chain.from_iterable(turns))]
 
 
-def _picked(now: datetime, passes: Sequence[LanePass], listed: Sequence[UUID], most: int) -> list[tuple]:
-    found: list[tuple] = []
+def _picked(now: datetime, tenants: Sequence[Sequence[int]], listed: Sequence[UUID], most: int) -> list[tuple]:
+    """As `picked` on PostgreSQL: the hungry tenants in turn, each its share, then what is left in the same order."""
     due_at, excluded = adapted(now), json.dumps([run_id.hex for run_id in listed])
+    found: list[tuple] = []
+    taken: dict[int, int] = {}
+
     with connection.cursor() as cursor:
-        for one in passes:
-            if len(found) >= most:
-                break
-            cursor.execute(DUE, [one.lane_id, due_at, excluded, min(one.cap, most - len(found)), one.skip])
-            found.extend(cursor.fetchall())
+
+        def due(lane_id: int, cap: int) -> list[tuple]:
+            cursor.execute(DUE, [lane_id, due_at, excluded, cap, taken.get(lane_id, 0)])
+            return cursor.fetchall()
+
+        has_due = (lane_ids for lane_ids in tenants if any(due(lane_id, 1) for lane_id in lane_ids))
+        hungry = list(islice(has_due, most)) if len(tenants) > 1 else tenants
+        for share in (-(-most // max(len(hungry), 1)), most):
+            for lane_ids in hungry:
+                room = min(share, most - len(found))
+                for lane_id in lane_ids:
+                    rows = due(lane_id, room) if room > 0 else []
+                    taken[lane_id] = taken.get(lane_id, 0) + len(rows)
+                    room -= len(rows)
+                    found.extend(rows)
     return found
 
 
 def _stamp(now: datetime, taken: Sequence[tuple[tuple, tuple[int, int]]]) -> None:
     columns = dict.fromkeys(["run_id", "holder_id", "claimed_at", "lease_expires_at", "deadline_at"], "")
     rows = [
-        (row[0], holder_id, now, now + timedelta(seconds=row[5]), now + timedelta(seconds=row[6]))
+        (row[0], holder_id, now, now + timedelta(seconds=row[6]), now + timedelta(seconds=row[7]))
         for row, (_, holder_id) in taken
     ]
     dealt, parameters = row_list("d", columns, rows)

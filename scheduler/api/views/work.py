@@ -30,7 +30,7 @@ from scheduler.domain.polls import OpenPoll, PollRequest
 from scheduler.domain.work import Ask
 from scheduler.queries.assignments import JobDirectory, instant_text
 from scheduler.queries.holders import deposed_among, holdings_of
-from scheduler.queries.lanes import LaneDirectory, in_turn
+from scheduler.queries.lanes import LaneDirectory, Rotation
 from scheduler.services.poll import open_poll
 from scheduler.services.wake import subscribe
 
@@ -152,9 +152,10 @@ class Poll(WorkView):
     def _claim(self, poll: PollRequest, opened: OpenPoll) -> tuple[list[dict[str, Any]], bool]:
         lanes = LaneDirectory()
         lanes.refresh()
-        lane_ids = in_turn(lanes.lanes_for(poll.capabilities, poll.runner_id, self.principal.tenant), _next_turn())
+        turns = _rotation.in_turn(lanes.lanes_for(poll.capabilities, poll.runner_id, self.principal.tenant), lanes)
         ask = Ask(opened.holder_id, poll.free, frozenset(poll.listed))
-        done = claim_round(authentication.CLOCK, JobDirectory(), [ask], lane_ids)
+        done = claim_round(authentication.CLOCK, JobDirectory(), [ask], turns)
+        _rotation.note(turns, done.served, lanes)
         answer = done.answers[0]
         return (answer.work if answer else []), not done.listed_due.isdisjoint(poll.listed)
 
@@ -172,7 +173,7 @@ def _cancels_now(poll: PollRequest, opened: OpenPoll) -> set[str]:
 
 
 # What this process's polls were told; `Told` is not made for several threads.
-_told, _turn = Told(), 0
+_told, _rotation = Told(), Rotation()
 _lock = threading.Lock()
 
 
@@ -189,10 +190,3 @@ def _is_news(opened: OpenPoll, cancels: set[str]) -> bool:
 def _to_send(opened: OpenPoll, cancels: set[str]) -> list[str]:
     with _lock:
         return _told.to_send(opened.holder_id, sorted(cancels), time.monotonic())
-
-
-def _next_turn() -> int:
-    global _turn
-    with _lock:
-        _turn += 1
-        return _turn

@@ -17,7 +17,7 @@ from scheduler.api.work.waiting import EMPTY, Answer, Claims, Held
 from scheduler.domain.work import Ask, ClaimOutcome, LossCause
 from scheduler.queries.assignments import JobDirectory, assignments
 from scheduler.queries.holders import due_among
-from scheduler.queries.lanes import Lanes, in_turn
+from scheduler.queries.lanes import LaneDirectory, Lanes, Rotation
 from scheduler.services.claim import claim_batch
 from scheduler.services.release import release
 from scheduler.sql.upcoming import upcoming
@@ -35,7 +35,7 @@ whether he keeps it is not told to us."""
 class Round:
     """What one claim brought: an answer an ask (None: nothing for it); ``is_short``: fewer runs than were asked for;
     ``is_more_due``: something due is left; ``falls_due_at``: the monotonic instant of the next (None: none planned);
-    ``listed_due``: listed runs that are due and that only another poll can have."""
+    ``listed_due``: listed runs that are due and that only another poll can have; ``served``: the lanes it took from."""
 
     answers: list[Answer | None]
     is_short: bool
@@ -43,14 +43,15 @@ class Round:
     has_progress: bool
     falls_due_at: float | None
     listed_due: set[UUID]
+    served: frozenset[int]
 
 
-def claim_round(clock: Clock, jobs: JobDirectory, asks: Sequence[Ask], lane_ids: list[int]) -> Round:
+def claim_round(clock: Clock, jobs: JobDirectory, asks: Sequence[Ask], tenants: Lanes) -> Round:
     """Claim for ``asks`` and, where there was too little, find out when there will be more, by the same ``now``."""
     now, tick = clock.now(), time.monotonic()
-    outcomes = claim_batch(now, asks, lane_ids)
+    outcomes = claim_batch(now, asks, tenants)
     try:
-        return _round(now, tick, jobs, asks, lane_ids, outcomes)
+        return _round(now, tick, jobs, asks, tenants, outcomes)
     except BaseException:
         # Claimed but never to be told: given back at once, or nobody would have these runs for a whole lease.
         give_back([(claim.run_id, claim.attempt) for outcome in outcomes for claim in outcome], now)
@@ -62,7 +63,7 @@ def _round(
     tick: float,
     jobs: JobDirectory,
     asks: Sequence[Ask],
-    lane_ids: list[int],
+    tenants: Lanes,
     outcomes: Sequence[ClaimOutcome],
 ) -> Round:
     answers = [
@@ -72,7 +73,7 @@ def _round(
         for outcome in outcomes
     ]
     is_short = sum(map(len, outcomes)) < sum(ask.limit for ask in asks)
-    is_more_due, later = upcoming(lane_ids, now) if is_short else (True, None)
+    is_more_due, later = upcoming(lanes_of(tenants), now) if is_short else (True, None)
     without = [ask for ask, answer in zip(asks, answers, strict=True) if answer is None]
     listed = frozenset().union(*(ask.listed for ask in without)) if is_short and is_more_due else frozenset()
     return Round(
@@ -80,9 +81,14 @@ def _round(
         is_short=is_short,
         is_more_due=is_more_due,
         has_progress=any(outcome.claimed or outcome.buried for outcome in outcomes),
+        served=frozenset(one.lane_id for outcome in outcomes for one in (*outcome.claimed, *outcome.buried)),
         falls_due_at=None if later is None else tick + (later - now).total_seconds(),
         listed_due=due_among(listed, now),
     )
+
+
+def lanes_of(tenants: Lanes) -> list[int]:
+    return [lane_id for lane_ids in tenants for lane_id in lane_ids]
 
 
 def give_back(claims: Claims, now: datetime) -> None:
@@ -96,17 +102,24 @@ class Group:
     ``is_idle`` is told when nobody waits and no claim is under way any more."""
 
     def __init__(
-        self, lanes: Lanes, pool: Pool, clock: Clock, jobs: JobDirectory, is_idle: Callable[[Group], None]
+        self,
+        lanes: Lanes,
+        directory: LaneDirectory,
+        rotation: Rotation,
+        pool: Pool,
+        clock: Clock,
+        jobs: JobDirectory,
+        is_idle: Callable[[Group], None],
     ) -> None:
         self.lanes = lanes
         self._say_idle = is_idle
-        self.lane_ids = frozenset(lane_id for tenant in lanes for lane_id in tenant)
+        self.lane_ids = frozenset(lanes_of(lanes))
+        self._directory, self._rotation = directory, rotation
         self._pool, self._clock, self._jobs = pool, clock, jobs
         self._waiting: dict[Held, None] = {}
         self._to_ask: dict[Held, None] = {}
         self._serving: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._turn = 0
 
     def join(self, held: Held) -> None:
         self._waiting[held] = None
@@ -159,9 +172,9 @@ class Group:
             rest.pop(held)
             held.is_in_claim = True
         asks = [Ask(held.holder_id, held.request.free, frozenset(held.request.listed)) for held in asked]
-        self._turn += 1
+        turns = self._rotation.in_turn(self.lanes, self._directory)
         try:
-            done = await self._pool.write(claim_round, self._clock, self._jobs, asks, in_turn(self.lanes, self._turn))
+            done = await self._pool.write(claim_round, self._clock, self._jobs, asks, turns)
         except Exception as error:
             if not isinstance(error, CroniqError):
                 _log.exception("a claim failed")
@@ -170,6 +183,7 @@ class Group:
                 held.fail(error)
             self._wake_in(RECHECK_SECONDS)
             return
+        self._rotation.note(turns, done.served, self._directory)
         await self._hand_out(asked, rest, done)
 
     async def _hand_out(self, asked: list[Held], rest: dict[Held, None], done: Round) -> None:

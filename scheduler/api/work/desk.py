@@ -22,7 +22,7 @@ from scheduler.api.work.waiting import EMPTY, SPIN_SECONDS, Answer, Held, Told, 
 from scheduler.domain.polls import OpenPoll, PollRequest
 from scheduler.queries.assignments import JobDirectory
 from scheduler.queries.holders import Holding, deposed_among, holdings_of
-from scheduler.queries.lanes import LaneDirectory, Lanes
+from scheduler.queries.lanes import LaneDirectory, Lanes, Rotation
 from scheduler.services.poll import open_polls
 from scheduler.services.wake import Ids, Signal, announce
 
@@ -37,6 +37,7 @@ class Desk:
     def __init__(self, pool: Pool, clock: Clock, hold_seconds: float) -> None:
         self._pool, self._clock, self._hold_seconds = pool, clock, hold_seconds
         self._lanes, self._jobs = LaneDirectory(), JobDirectory()
+        self._rotation = Rotation()
         self._groups: dict[Lanes, Group] = {}
         self._visits: dict[tuple[int, str, str], Visit] = {}
         self._held: dict[int, tuple[Held, Group | None]] = {}
@@ -50,7 +51,7 @@ class Desk:
         self._checking = False
         self._refreshing = self._must_refresh = False
         self._opens: Batch[tuple[PollRequest, Principal], OpenPoll] = Batch(
-            lambda polls: pool.write(self._open_all, polls), slots=max(1, pool.writers // 2)
+            lambda polls: pool.write(self._open_all, polls), slots=pool.slots
         )
         self.is_stopping = False
 
@@ -150,7 +151,9 @@ class Desk:
             return None
         group = self._groups.get(lanes)
         if group is None:
-            group = self._groups[lanes] = Group(lanes, self._pool, self._clock, self._jobs, self._retire)
+            group = self._groups[lanes] = Group(
+                lanes, self._lanes, self._rotation, self._pool, self._clock, self._jobs, self._retire
+            )
         group.join(held)
         return group
 

@@ -34,8 +34,8 @@ RECORDS = [
         name="claim-stops-at-the-last-seat",
         mechanism="A claim locks exactly as many rows as it takes.",
         file=POSTGRESQL,
-        old="    LIMIT (SELECT count(*) FROM seats)\n",
-        new="",
+        old="    ) q\n    LIMIT (SELECT count(*) FROM seats)\n",
+        new="    ) q\n",
         red=[
             RACES + "test_a_claim_locks_no_more_than_it_takes",
             PLANS + "test_a_claim_reads_the_claimable_index_and_locks_only_what_it_takes",
@@ -67,6 +67,7 @@ RECORDS = [
         name="claim-only-what-is-due",
         mechanism="No run is claimed before its instant.",
         edits=[
+            Edit(POSTGRESQL, "AND d.available_at <= %s AND", "AND d.available_at >= %s - interval '1 year' AND"),
             Edit(POSTGRESQL, "AND e.available_at <= %s AND", "AND e.available_at >= %s - interval '1 year' AND"),
             Edit(SQLITE, "AND available_at <= %s AND", "AND available_at >= %s - 1 AND"),
         ],
@@ -76,6 +77,7 @@ RECORDS = [
         name="claim-only-what-is-ready",
         mechanism="Gated, held, claimed and stopping runs are not handed out.",
         edits=[
+            Edit(POSTGRESQL, "WHERE d.state = 0 AND d.lane_id", "WHERE d.state IN (0, 1, 2) AND d.lane_id"),
             Edit(POSTGRESQL, "WHERE e.state = 0 AND e.lane_id", "WHERE e.state IN (0, 1, 2) AND e.lane_id"),
             Edit(POSTGRESQL, "WHERE q.run_id = d.run_id AND q.state = 0\n", "WHERE q.run_id = d.run_id\n"),
             Edit(SQLITE, "WHERE state = 0 AND lane_id", "WHERE state IN (0, 1, 2) AND lane_id"),
@@ -119,7 +121,7 @@ RECORDS = [
             Edit(
                 POSTGRESQL, "            ORDER BY e.available_at, e.run_id\n", "            ORDER BY e.available_at\n"
             ),
-            Edit(POSTGRESQL, "(ORDER BY place, available_at, run_id)", "(ORDER BY place, available_at, run_id DESC)"),
+            Edit(POSTGRESQL, "turn, place, available_at, run_id)", "turn, place, available_at, run_id DESC)"),
             Edit(SQLITE, "ORDER BY available_at, run_id\n", "ORDER BY available_at, run_id DESC\n"),
         ],
         red=[CLAIM + "test_the_order_is_lane_by_preference_then_due_time_then_id"],

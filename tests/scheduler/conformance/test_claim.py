@@ -121,7 +121,7 @@ def test_a_deposed_instance_gets_nothing(now, lane, holder):
     entry_in(lane)
     deposed = RunnerInstanceFactory(runner=RunnerInstanceFactory().runner, deposed_at=now)
     assert not claim_due(now, 5, deposed.pk, [lane.pk])
-    outcomes = claim_batch(now, [Ask(deposed.pk, 5), Ask(holder.pk, 5)], [lane.pk])
+    outcomes = claim_batch(now, [Ask(deposed.pk, 5), Ask(holder.pk, 5)], [[lane.pk]])
     assert [len(outcome) for outcome in outcomes] == [0, 1]
 
 
@@ -139,21 +139,21 @@ def test_a_listed_run_goes_to_another_poll_of_the_same_batch(now, lane, holder):
     first, second = entry_in(lane, available_at=now - SECOND), entry_in(lane)
     other = RunnerInstanceFactory()
     asks = [Ask(holder.pk, 5, frozenset({first.run_id})), Ask(other.pk, 5, frozenset({second.run_id}))]
-    outcomes = claim_batch(now, asks, [lane.pk])
+    outcomes = claim_batch(now, asks, [[lane.pk]])
     assert [ids(outcome) for outcome in outcomes] == [[second.run_id], [first.run_id]]
 
 
 def test_two_runners_never_get_a_run_that_each_of_them_lists(now, lane, holder):
     entry = entry_in(lane)
     asks = [Ask(holder.pk, 5, frozenset({entry.run_id})), Ask(RunnerInstanceFactory().pk, 1, frozenset({entry.run_id}))]
-    assert [len(outcome) for outcome in claim_batch(now, asks, [lane.pk])] == [0, 0]
+    assert [len(outcome) for outcome in claim_batch(now, asks, [[lane.pk]])] == [0, 0]
 
 
 def test_runs_are_dealt_out_in_turn_to_the_polls_that_wait_together(now, lane):
     entries = [entry_in(lane, available_at=now - timedelta(seconds=10 - n)).run_id for n in range(6)]
     holders = [RunnerInstanceFactory().pk for _ in range(3)]
     asks = [Ask(holders[0], 10), Ask(holders[1], 1), Ask(holders[2], 10)]
-    outcomes = claim_batch(now, asks, [lane.pk])
+    outcomes = claim_batch(now, asks, [[lane.pk]])
     assert [ids(outcome) for outcome in outcomes] == [
         [entries[0], entries[3], entries[5]],
         [entries[1]],
@@ -165,7 +165,7 @@ def test_runs_are_dealt_out_in_turn_to_the_polls_that_wait_together(now, lane):
 def test_the_same_instance_may_ask_twice(now, lane, holder):
     for _ in range(3):
         entry_in(lane)
-    outcomes = claim_batch(now, [Ask(holder.pk, 1), Ask(holder.pk, 1)], [lane.pk])
+    outcomes = claim_batch(now, [Ask(holder.pk, 1), Ask(holder.pk, 1)], [[lane.pk]])
     assert [len(outcome) for outcome in outcomes] == [1, 1]
     assert not {*ids(outcomes[0])} & {*ids(outcomes[1])}
 
@@ -176,7 +176,7 @@ def test_a_due_run_whose_attempts_are_used_up_is_buried_and_the_next_one_claimed
     good = entry_in(lane)
     outcome = claim_due(now, 1, holder.pk, [lane.pk])
     assert ids(outcome) == [good.run_id]
-    assert outcome.buried == (Buried(used_up.run_id, job.pk, 4),)
+    assert outcome.buried == (Buried(used_up.run_id, job.pk, lane.pk, 4),)
     run = Run.objects.get(pk=used_up.run_id)
     assert (run.verdict, run.problem, run.attempt, run.finished_at) == ("dead", "dead", 4, now)
     assert not QueueEntry.objects.filter(pk=used_up.pk).exists()
@@ -203,5 +203,5 @@ def test_five_hundred_at_once_and_the_rest_later(now, lane, holder):
     Run.objects.bulk_create(entry.run for entry in entries)
     QueueEntry.objects.bulk_create(entries)
     assert len(claim_due(now, 510, holder.pk, [lane.pk])) == 500
-    outcomes = claim_batch(now, [Ask(holder.pk, 400), Ask(holder.pk, 400)], [lane.pk])
+    outcomes = claim_batch(now, [Ask(holder.pk, 400), Ask(holder.pk, 400)], [[lane.pk]])
     assert [len(outcome) for outcome in outcomes] == [10, 0]

@@ -17,6 +17,7 @@ from scheduler.services.claim import claim_batch, claim_due
 from scheduler.services.finish import finish
 from scheduler.services.renew import renew_held
 from scheduler.sql import postgresql, sqlite
+from scheduler.sql.rows import Seats
 from tests.factories import JobFactory, LaneFactory, QueueEntryFactory, RunnerInstanceFactory
 
 pytestmark = pytest.mark.django_db
@@ -70,7 +71,7 @@ def test_a_claim_reads_the_claimable_index_and_locks_only_what_it_takes(now, bus
     if database != "postgresql":
         pytest.skip("the plan of PostgreSQL; SQLite's is below")
     holder = RunnerInstanceFactory()
-    parameters = [[holder.pk], [10], [busy_lane.pk], [0], [500], now, [], now]
+    parameters = postgresql.claim_parameters(now, Seats([holder.pk], [10]), [[busy_lane.pk]], [])
     plan = plan_of(postgresql.CLAIM, parameters)
     nodes = nodes_of(plan)
     assert "queue_entry_claimable" in {node.get("Index Name") for node in nodes}
@@ -90,7 +91,7 @@ def test_a_claim_that_finds_nothing_in_its_lanes_reads_nothing_of_the_others(now
     if database != "postgresql":
         pytest.skip("the plan of PostgreSQL; SQLite's is below")
     empty = [LaneFactory(priority=n).pk for n in range(1, 20)]
-    parameters = [[RunnerInstanceFactory().pk], [10], empty, [0] * 19, [500] * 19, now, [], now]
+    parameters = postgresql.claim_parameters(now, Seats([RunnerInstanceFactory().pk], [10]), [empty], [])
     plan = plan_of(postgresql.CLAIM, parameters)
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100
 
@@ -133,7 +134,7 @@ def test_the_text_of_a_statement_does_not_depend_on_how_many_rows_it_takes(now, 
         with CaptureQueriesContext(
             connection,
         ) as captured:
-            claim_batch(now, asks, [lane.pk, *(LaneFactory(priority=n).pk for n in range(1, k))])
+            claim_batch(now, asks, [[lane.pk], *([LaneFactory(tenant=f"t{n}").pk] for n in range(1, k))])
         (text,) = [q["sql"] for q in captured if "picked" in q["sql"]]
         texts.add(re.sub(r"'[^']*'|\b\d+\b", "?", text))
     assert len(texts) == 1

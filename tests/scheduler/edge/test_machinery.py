@@ -13,7 +13,7 @@ from croniq_site.kernel.errors import Conflict, Unavailable
 from scheduler.api.work.coalesce import Batch
 from scheduler.api.work.pool import Pool
 from scheduler.api.work.waiting import Told
-from scheduler.queries.lanes import LaneDirectory, in_turn
+from scheduler.queries.lanes import LaneDirectory, Rotation
 from scheduler.sql.upcoming import upcoming
 from tests.factories import JobFactory, LaneFactory, QueueEntryFactory
 
@@ -220,10 +220,26 @@ def test_lanes_are_by_tenant_and_in_each_by_priority():
     assert directory.lanes_for([], "r", None) == ((high.pk, low.pk), (other.pk,))
     assert directory.lanes_for([], "r", "b") == ((other.pk,),)
     assert directory.lanes_for([], "r", "c") == ()
+
+
+@pytest.mark.django_db
+def test_the_tenant_that_was_served_last_goes_last_and_one_that_never_was_goes_first():
+    a, b, c = (LaneFactory(tenant=tenant).pk for tenant in "abc")
+    directory, rotation = LaneDirectory(), Rotation()
+    directory.refresh()
     lanes = directory.lanes_for([], "r", None)
-    assert in_turn(lanes, 0) == [high.pk, low.pk, other.pk]
-    assert in_turn(lanes, 1) == [other.pk, high.pk, low.pk]
-    assert in_turn((), 3) == []
+    assert rotation.in_turn(lanes, directory) == ((a,), (b,), (c,))
+    rotation.note(lanes, frozenset([a, b]), directory)
+    assert rotation.in_turn(lanes, directory) == ((c,), (a,), (b,))
+    rotation.note(((b,),), frozenset(), directory)
+    assert rotation.in_turn(lanes, directory) == ((c,), (a,), (b,))
+    # Served beside others or alone, at whichever of its lanes: a turn is a turn of the tenant.
+    more = LaneFactory(tenant="c", require=["gpu"]).pk
+    directory.refresh()
+    rotation.note(((c, more),), frozenset([more]), directory)
+    rotation.note(((a,),), frozenset([a]), directory)
+    assert rotation.in_turn(lanes, directory) == ((b,), (c,), (a,))
+    assert rotation.in_turn((), directory) == ()
 
 
 @pytest.mark.django_db
