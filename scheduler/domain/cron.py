@@ -31,6 +31,7 @@ MACROS = {
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 MONTHS = {name: n for n, name in enumerate(_MONTHS, 1)}
+_HASH = re.compile(r"(?:^|[\s,])H", re.IGNORECASE)
 WEEKDAYS = {name: n for n, name in enumerate(_WEEKDAYS)}
 
 
@@ -102,6 +103,11 @@ YEAR = _Field("year", 1970, 2199)
 
 def _refusal(message: str) -> InvalidField:
     return InvalidField(FIELD, message)
+
+
+def uses_hash(text: str) -> bool:
+    """Whether an expression has an H; no name of a month or a weekday begins with one."""
+    return _HASH.search(text) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,7 @@ from itertools import islice
 
 from calendars.domain.errors import InvalidField
 from calendars.domain.zones import LAST_SECOND, load_zone, to_instant, to_seconds
-from scheduler.domain.cron import parse_cron
+from scheduler.domain.cron import parse_cron, uses_hash
 from scheduler.domain.durations import checked_duration
 from scheduler.domain.walk import cron_seconds
 
@@ -33,6 +33,9 @@ class CronSchedule:
     hash_key: str = ""
 
     def __post_init__(self) -> None:
+        if self.hash_key and not uses_hash(self.expression):
+            # Schedules that differ in nothing else are equal: what is computed of one holds for all.
+            object.__setattr__(self, "hash_key", "")
         parse_cron(self.expression, self.hash_key)
         load_zone(self.timezone)
 

@@ -119,11 +119,16 @@ class _Lattice:
 
 def _shown_times(schedule: Schedule, days: WallDays, day: int, low: int, high: int) -> Iterator[tuple[int, datetime]]:
     """The occurrences at which the clock shows a time in [low, high) of the day: a time may come twice."""
-    begin, end = days.zone.to_utc(day * DAY + low) - DAY, days.zone.to_utc(day * DAY + high) + DAY
-    for at in occurrences_from(schedule, to_instant(begin), to_instant(end)):
-        time = to_micro(at) + (days.zone.offset_at(to_seconds(at)) - day * DAY) * _SECOND
-        if low * _SECOND <= time < high * _SECOND:
-            yield time, at
+    first, end = day * DAY + low, day * DAY + high
+    at, stop = days.zone.to_utc(first) - DAY, days.zone.to_utc(end) + DAY
+    while at < stop:
+        span = days.zone.span_at(at)
+        shown_from, shown_to = max(span.start, first - span.offset), min(span.end, end - span.offset)
+        if shown_from < shown_to:
+            midnight = to_instant(day * DAY - span.offset)
+            for occurrence in occurrences_from(schedule, to_instant(shown_from), to_instant(shown_to) - TICK):
+                yield (occurrence - midnight) // TICK, occurrence
+        at = span.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,17 +251,24 @@ class _Rolls:
         first = min(self.days.day_of(self.openings.closed_since(at, floor)) + 1, source)
         days: Iterable[int] = range(first, source + 1)
         if isinstance(self.sources, _CronSources):
-            days = self._first_with_all(self.sources.days.matching(first, source))
-        for day in reversed(list(days)):
+            days = self.sources.days.matching(first, source)
+        for day in reversed(list(self._with_new_times(days))):
             self._meet(met, day, low, high, parts, parts)
         return first
 
-    def _first_with_all(self, matching: Iterator[int]) -> Iterator[int]:
-        """The days up to the first that has all times: what comes later has nothing that is earlier."""
-        for day in matching:
-            yield day
-            if self.days.shift(day) is not None and day > self.first_source:
-                return
+    def _with_new_times(self, days: Iterable[int]) -> Iterator[int]:
+        """Those of the days of a closure, ascending, that have times which no earlier one has."""
+        seen: set[Hashable] = set()
+        for day in days:
+            if self.days.shift(day) is None or day == self.first_source:
+                # It has times of the days before a change of the clock and of those after it.
+                if self.sources.key(day + 6) not in seen or self.days.shift(day + 6) is None:
+                    yield day
+            elif (key := self.sources.key(day)) not in seen:
+                seen.add(key)
+                yield day
+                if isinstance(self.sources, _CronSources):
+                    return
 
     def _earliest_of(self, met: Iterable[_Met]) -> dict[int, datetime]:
         """The earliest occurrence of each time, from days in the order in which they were met."""

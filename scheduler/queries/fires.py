@@ -20,6 +20,7 @@ from scheduler.domain.schedules import (
     Schedule,
     fires,
 )
+from scheduler.domain.window import fires_of
 from scheduler.models import Trigger
 
 _TICK = timedelta(microseconds=1)
@@ -66,6 +67,9 @@ def trigger_fires(
     }
     schedule = schedule_of(trigger)
     if trigger.window_start is None or trigger.window_end is None:
+        if rules["calendar"] is None:
+            # Of all that a pass plans, those with the same schedule ask for the same window.
+            return fires_of(schedule, max(after, trigger.created_at), until, count)
         return fires(schedule, after=after, until=until, count=count, **rules)
     window = (trigger.window_start, trigger.window_end)
     return list(islice(_in_window(schedule, window, zone_of(trigger), after, until, rules), count))

@@ -173,7 +173,7 @@ class Steps:
             monkeypatch.setattr(module, "occurrences_from", counted_occurrences)
 
 
-@settings(max_examples=40, deadline=None, phases=NO_SHRINKING, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, phases=NO_SHRINKING, suppress_health_check=[HealthCheck.too_slow])
 @given(
     expression=st.sampled_from([*EXPRESSIONS, "* * * * *", "* * * * * *"]),
     every=st.sampled_from([None, None, timedelta(seconds=1), timedelta(minutes=47), DAY, timedelta(days=7)]),
