@@ -114,13 +114,13 @@ def test_quickstart_sets_up_runs_the_demo_and_leaves_nothing_and_a_second_start_
         assert lines[0]["message"].startswith(("alive at", "line 1", "lucky", "rolling", "somebody"))
     # … and on the pages, for who signs in with the password that was printed.
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", follow_redirects=True) as browser:
-        page = browser.get("/runs/")
+        page = browser.get("/runs")
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[1]
         page = browser.post(
             str(page.url), data={"username": "admin", "password": password, "csrfmiddlewaretoken": token}
         )
         assert page.status_code == 200
-        page = browser.get("/runs/")
+        page = browser.get("/runs")
         assert "demo:heartbeat" in page.text
         assert "completed" in page.text.lower()
 
