@@ -53,12 +53,24 @@
   }
 
   const log = () => document.getElementById("log");
-  let follows = true;
   const isAtEnd = (box) => box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+  let follows = false;
+  let isAwaited = false;
+
+  // htmx tells of every element that it has put in, thousands of them with a long log: all are seen to at once.
+  function soon() {
+    if (isAwaited) return;
+    isAwaited = true;
+    requestAnimationFrame(() => {
+      isAwaited = false;
+      localize(document);
+      if (log() && follows) log().scrollTop = log().scrollHeight;
+    });
+  }
 
   // A live part is not asked for while nobody looks, nor replaced under a selection that somebody is making.
   document.addEventListener("htmx:beforeRequest", (event) => {
-    const part = event.target.closest("[data-live]");
+    const part = event.target.closest('[data-live][hx-trigger^="every"]');
     if (!part) return;
     const selection = document.getSelection();
     const isSelecting = selection && !selection.isCollapsed && part.contains(selection.anchorNode);
@@ -67,12 +79,11 @@
   document.addEventListener("htmx:beforeSwap", () => {
     if (log()) follows = isAtEnd(log());
   });
-  document.addEventListener("htmx:afterSettle", (event) => {
-    localize(document);
-    const box = log();
-    if (box && follows && box.contains(event.target)) box.scrollTop = box.scrollHeight;
-  });
+  document.addEventListener("htmx:afterSettle", soon);
 
-  document.addEventListener("DOMContentLoaded", () => localize(document));
+  document.addEventListener("DOMContentLoaded", () => {
+    follows = Boolean(document.querySelector('#log [hx-trigger^="every"]'));
+    soon();
+  });
   setInterval(() => count(document), 1000);
 })();

@@ -15,6 +15,14 @@ register = template.Library()
 STATE_WORDS = {"claimed": "running", "timed_out": "timed out"}
 """States that people know by another word than the wire's."""
 
+REASON_WORDS = {
+    "lease": "its lease ran out",
+    "takeover": "another process took the runner's identity over",
+    "lost_answer": "its runner never got the answer that held it",
+    "disconnected": "its runner was gone before the answer",
+}
+"""Reasons and causes that need more than their own word."""
+
 
 @register.simple_tag
 def instant(value: datetime | None, zone: str = "", relative: bool = False) -> str | SafeString:
@@ -61,6 +69,12 @@ def state(name: str) -> SafeString:
 @register.filter
 def state_word(name: str) -> str:
     return STATE_WORDS.get(name, name).capitalize()
+
+
+@register.filter
+def reason_words(code: str) -> str:
+    """Why something happened: a code of ours in words, whatever somebody wrote as it is."""
+    return REASON_WORDS.get(code, code.replace("_", " ") if code.islower() and " " not in code else code)
 
 
 @register.filter

@@ -29,7 +29,16 @@ def test_a_run_with_every_attempt(viewer):
     run = RunFactory(dead=True, attempt=2, error="exit code 7", duration_ms=61_000, reason="retries_exhausted")
     AttemptFactory(run=run, attempt=1, outcome="lost", cause="lease", error="")
     text = Page(viewer.get(f"/runs/{run.id}")).text
-    for said in ("Dead", "Lost", "lease", "Failed", "exit code 7", "1 min 1 s", "retries_exhausted", str(run.id)):
+    for said in (
+        "Dead",
+        "Lost",
+        "its lease ran out",
+        "Failed",
+        "exit code 7",
+        "1 min 1 s",
+        "retries exhausted",
+        str(run.id),
+    ):
         assert said in text
 
 

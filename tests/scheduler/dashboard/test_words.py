@@ -6,7 +6,16 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from scheduler.templatetags.croniq import duration, duration_ms, fields_text, instant, level_class, since, state
+from scheduler.templatetags.croniq import (
+    duration,
+    duration_ms,
+    fields_text,
+    instant,
+    level_class,
+    reason_words,
+    since,
+    state,
+)
 
 AT = datetime(2026, 7, 1, 22, 30, 5, 250_000, tzinfo=UTC)
 
@@ -74,3 +83,16 @@ def test_fields_that_say_nothing_new_are_left_out():
 
 def test_a_state_is_a_word_with_a_class():
     assert state("claimed") == '<span class="state state-claimed">Running</span>'
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("lease", "its lease ran out"),
+        ("retries_exhausted", "retries exhausted"),
+        ("by my_hand", "by my_hand"),
+        ("", ""),
+    ],
+)
+def test_a_reason_is_said_in_words(code, said):
+    assert reason_words(code) == said
