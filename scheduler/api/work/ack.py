@@ -18,6 +18,7 @@ from scheduler.api.work.pool import Pool
 from scheduler.domain.work import Ack, AckAnswer
 from scheduler.services.finish import finish
 from scheduler.services.identity import refusals
+from scheduler.services.late import LateWord, note_late_words
 
 if TYPE_CHECKING:
     from scheduler.api.work.edge import Edge
@@ -57,6 +58,8 @@ def finish_owned(acks: Sequence[tuple[Ack, Principal]], now: datetime) -> list[A
     places = [place for place, refusal in enumerate(answers) if refusal is None]
     for place, given in zip(places, finish([acks[place][0] for place in places], now), strict=True):
         answers[place] = _refusal_of(given, acks[place][0]) or given
+    late = [acks[place][0] for place in places if isinstance(answers[place], Conflict)]
+    note_late_words([LateWord(ack.run_id, "ack", ack.runner_id, ack.attempt, ack.status) for ack in late], now)
     return answers
 
 

@@ -7,12 +7,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from croniq_site.kernel.errors import Conflict
 from runners.domain.scopes import Principal
 from scheduler.api.work.http import Receive, Scope, Send, header, read_body, respond
 from scheduler.api.work.parsing import parse_lines, run_id_of
 from scheduler.domain.work import LogLine
 from scheduler.queries.holders import runner_holding
 from scheduler.services.identity import refusals
+from scheduler.services.late import LateWord, note_late_words
 from scheduler.services.log import append_log
 
 if TYPE_CHECKING:
@@ -41,4 +43,8 @@ def append_owned(
         (refusal,) = refusals([(speaks_as, principal)], now)
         if refusal is not None:
             raise refusal
-    return append_log(run_id, principal.client_id, lines, now, runner_id=runner_id)
+    try:
+        return append_log(run_id, principal.client_id, lines, now, runner_id=runner_id)
+    except Conflict:
+        note_late_words([LateWord(run_id, "events", runner_id or "")], now)
+        raise

@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from croniq_site.kernel.errors import Conflict
 from runners.domain.scopes import Principal
 from scheduler.api.work.http import Receive, Scope, Send, header, read_body, respond
 from scheduler.api.work.parsing import parse_renewal
 from scheduler.domain.polls import Renewal
 from scheduler.queries.assignments import instant_text
 from scheduler.services.identity import refusals
+from scheduler.services.late import LateWord, note_late_words
 from scheduler.services.renew import renew
 
 if TYPE_CHECKING:
@@ -29,4 +31,8 @@ def renew_owned(renewal: Renewal, principal: Principal, now: datetime) -> dateti
     (refusal,) = refusals([(renewal.runner_id, principal)], now)
     if refusal is not None:
         raise refusal
-    return renew(renewal.run_id, renewal.runner_id, renewal.attempt, now)
+    try:
+        return renew(renewal.run_id, renewal.runner_id, renewal.attempt, now)
+    except Conflict:
+        note_late_words([LateWord(renewal.run_id, "renew", renewal.runner_id, renewal.attempt)], now)
+        raise

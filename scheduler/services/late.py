@@ -1,0 +1,45 @@
+"""Count what comes too late: words about a run from whoever does not (or no longer) hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from croniq_site.kernel.database import write_transaction
+from runners.services.audit import Actor, Event, record_events
+from scheduler.models import Run
+
+
+@dataclass(frozen=True)
+class LateWord:
+    """``word`` is ack, renew or events; ``runner_id`` and ``attempt`` as they were said, empty and None if they were
+    not; ``said`` the verdict of an ack."""
+
+    run_id: UUID
+    word: str
+    runner_id: str
+    attempt: int | None = None
+    said: str = ""
+
+
+def note_late_words(words: Collection[LateWord], now: datetime) -> None:
+    """Audit each as ``run.late_word``, in a transaction of its own: what is refused leaves no other trace."""
+    if not words:
+        return
+    jobs = {
+        run_id: (job_key, tenant)
+        for run_id, job_key, tenant in Run.objects.filter(pk__in={word.run_id for word in words}).values_list(
+            "pk", "job__job_key", "job__tenant"
+        )
+    }
+    with write_transaction():
+        record_events((_event(word, *jobs[word.run_id]) for word in words if word.run_id in jobs), now)
+
+
+def _event(word: LateWord, job_key: str, tenant: str) -> Event:
+    diff = {"word": word.word, "job_key": job_key, "attempt": word.attempt}
+    if word.said:
+        diff["said"] = word.said
+    return Event("run.late_word", "run", str(word.run_id), Actor("runner", word.runner_id), tenant=tenant, diff=diff)

@@ -1,0 +1,40 @@
+"""Late words, and the identities of runners told as stories."""
+
+from tests.mutations.record import Mutation
+
+LATE = "tests/scheduler/edge/test_late_words.py::"
+
+RECORDS = [
+    Mutation(
+        name="late-acks-are-counted",
+        mechanism="An ack of who no longer holds the run is audited.",
+        file="scheduler/api/work/ack.py",
+        old="if isinstance(answers[place], Conflict)]",
+        new="if answers[place] is None]",
+        red=[LATE + "test_the_words_of_an_owner_frozen_past_its_lease_count_for_nothing"],
+    ),
+    Mutation(
+        name="late-renewals-are-counted",
+        mechanism="A renewal of who no longer holds the run is audited.",
+        file="scheduler/api/work/renew.py",
+        old='        note_late_words([LateWord(renewal.run_id, "renew", renewal.runner_id, renewal.attempt)], now)\n',
+        new="",
+        red=[LATE + "test_the_words_of_an_owner_frozen_past_its_lease_count_for_nothing"],
+    ),
+    Mutation(
+        name="late-lines-are-counted",
+        mechanism="Lines of who no longer holds the run are audited.",
+        file="scheduler/api/work/events.py",
+        old='        note_late_words([LateWord(run_id, "events", runner_id or "")], now)\n',
+        new="",
+        red=[LATE + "test_the_words_of_an_owner_frozen_past_its_lease_count_for_nothing"],
+    ),
+    Mutation(
+        name="lines-of-another-runner",
+        mechanism="Lines that name another runner than the holder are refused.",
+        file="scheduler/services/log.py",
+        old="return runner_id in (None, entry.holder.runner.runner_id) and attempt",
+        new="return attempt",
+        red=[LATE + "test_the_words_of_an_owner_frozen_past_its_lease_count_for_nothing"],
+    ),
+]
