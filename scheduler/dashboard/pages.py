@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import wraps
@@ -13,7 +14,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -21,9 +22,12 @@ from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
 
 from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.kernel.database import is_outage
 from croniq_site.kernel.errors import CroniqError, InvalidInput
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import Actor
+
+_log = logging.getLogger(__name__)
 
 ACT = "scheduler.change_job"
 """The permission to act: run now, pause, resume, cancel. Whoever is signed in may look."""
@@ -132,7 +136,10 @@ def _answered(request: HttpRequest, methods: tuple[str, ...], answer: Callable[[
         response = answer() if request.user.is_authenticated else _sign_in(request)
     except CroniqError as refusal:
         response = render(request, "refused.html", {"refusal": refusal}, status=refusal.status)
-    except (OperationalError, InterfaceError):
+    except (DatabaseError, InterfaceError) as error:
+        if not is_outage(error):
+            raise
+        _log.warning("the database is away: %s", " ".join(str(error).split())[:200])
         # Without the database there is no user either: a page that asks nothing.
         response = render(None, "503.html", status=503)
     add_never_cache_headers(response)

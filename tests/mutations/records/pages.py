@@ -65,8 +65,8 @@ RECORDS = [
         name="pages-outage",
         mechanism="While the database is away a page says so, and asks it nothing more.",
         file=PAGES,
-        old="    except (OperationalError, InterfaceError):\n",
-        new="    except InterfaceError:\n",
+        old="        if not is_outage(error):\n            raise\n",
+        new="        raise\n",
         red=[ACCESS + "test_without_a_database_a_page_says_so_without_one"],
     ),
     Mutation(

@@ -113,7 +113,7 @@ def test_an_action_on_what_is_not_there_is_404(operator):
     assert operator.post("/runs/0195f9a0-0000-7000-8000-000000000000/cancel").status_code == 404
 
 
-def test_without_a_database_a_page_says_so_without_one(viewer, monkeypatch):
+def test_without_a_database_a_page_says_so_without_one(viewer, monkeypatch, caplog):
     def away(*args, **kwargs):
         raise OperationalError("the server closed the connection")
 
@@ -121,6 +121,7 @@ def test_without_a_database_a_page_says_so_without_one(viewer, monkeypatch):
     answer = viewer.get("/")
     assert answer.status_code == 503
     assert "The database does not answer" in Page(answer).text
+    assert "the server closed the connection" in caplog.text
 
 
 def test_a_fault_of_ours_is_a_page_too(viewer, monkeypatch):

@@ -174,6 +174,7 @@ def test_run_now_of_a_full_queue_is_a_message(operator, now):
     job = JobFactory(job_key="ops:backup", max_queue_depth=1)
     QueueEntryFactory(job=job)
     answer = operator.post("/jobs/ops:backup/run", follow=True)
+    assert answer.redirect_chain == [("/jobs/ops:backup", 302)]
     assert "wait already" in Page(answer).text
     assert Run.objects.count() == 1
 

@@ -173,7 +173,9 @@ def test_a_waiting_run_is_cancelled_at_once_and_a_running_one_through_its_runner
 
 def test_cancelling_what_is_finished_is_a_message(operator):
     run = RunFactory(completed=True)
-    assert "completed already" in Page(operator.post(f"/runs/{run.id}/cancel", follow=True)).text
+    answer = operator.post(f"/runs/{run.id}/cancel", follow=True)
+    assert answer.redirect_chain == [(f"/runs/{run.id}", 302)]
+    assert "completed already" in Page(answer).text
     assert Run.objects.get().verdict == "completed"
 
 
