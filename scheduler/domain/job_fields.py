@@ -26,16 +26,12 @@ PIN_PREFIX = "runner:"
 """A pin is the required capability ``runner:<id>``; nobody may write one as a plain capability."""
 
 CATCH_UPS = ("all", "latest", "none")
+OVERLAPS = ("parallel", "queue_one", "skip")
 STRATEGIES = ("fixed", "linear", "exponential")
 _SMALLINT = 32_767
 _COUNT_MOST = 10_000
 
 LATER = {
-    "max_concurrent": None,
-    "concurrency_group": None,
-    "overlap": "parallel",
-    "coalesce": False,
-    "queue_ttl": None,
     "dead_letter_replay_max_age": None,
 }
 """Fields of the protocol that this version does not act on, and the one value (beside null) that asks for nothing."""
@@ -92,6 +88,11 @@ FIELDS: dict[str, tuple[str, Any, Reader]] = {
     "prefer": ("prefer", [], capabilities_of),
     "pin": ("pin", "", _pin_of),
     "priority": ("priority", 0, lambda field, value: whole_number_of(field, value, -_SMALLINT, _SMALLINT)),
+    "max_concurrent": ("max_concurrent", None, lambda field, value: whole_number_of(field, value, 1, _COUNT_MOST)),
+    "concurrency_group": ("concurrency_group", None, name_of),  # by its name; the service knows the row
+    "overlap": ("overlap", "parallel", lambda field, value: choice_of(field, value, OVERLAPS)),
+    "coalesce": ("coalesce", False, flag_of),
+    "queue_ttl": ("queue_ttl_seconds", None, seconds_of),
     "max_queue_depth": ("max_queue_depth", 10, lambda field, value: whole_number_of(field, value, 1, 1_000_000)),
     "catch_up": ("catch_up", "latest", lambda field, value: choice_of(field, value, CATCH_UPS)),
     "misfire_grace": ("misfire_grace_seconds", None, seconds_of),

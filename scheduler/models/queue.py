@@ -65,8 +65,8 @@ class QueueEntry(models.Model):
             ),
         ]
         indexes = [
-            # Serves the claim: the oldest due of a lane, and the wake-up (the next to fall due). The run is in it because
-            # many fall due at one instant: their order is then read, not sorted at every claim.
+            # Serves the claim: the oldest due of a lane, and the wake-up (the next to fall due). The run is in it for
+            # those that fall due at one instant: their order is then read, not sorted at every claim.
             models.Index(fields=["lane", "available_at", "run"], condition=Q(state=0), name="queue_entry_claimable"),
             # Serves the reaper: leases that ran out, oldest first.
             models.Index(fields=["lease_expires_at"], condition=Q(state__in=[3, 4]), name="queue_entry_by_lease"),

@@ -46,7 +46,7 @@ def cancel_runs(run_ids: Collection[UUID], now: datetime, actor: Actor, reason: 
         live = [entry for entry in entries.values() if runs[entry.run_id].verdict is None]
         held = [entry for entry in live if entry.state == QueueEntry.State.CLAIMED]
         waiting = [entry for entry in live if entry.state != QueueEntry.State.CLAIMED]
-        queue.remove_entries(waiting)
+        queue.remove_entries(waiting, now)
         queue.begin_stopping(held)
         queue.end_runs([_ending(entry, reason, now) for entry in live], now)
         record_events((queue.run_event("run.cancelled", entry, actor=actor, reason=reason) for entry in live), now)

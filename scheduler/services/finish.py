@@ -14,6 +14,7 @@ from scheduler.domain.retries import backoff
 from scheduler.domain.work import Ack, AckAnswer, AckStatus
 from scheduler.models import Attempt, Job, QueueEntry, Run
 from scheduler.services import queue
+from scheduler.services.admit import settle_jobs_later
 from scheduler.services.wake import tell, wake
 from scheduler.sql import backend
 from scheduler.sql.locks import lock_passed_deadlines
@@ -63,6 +64,7 @@ def _finish_distinct(acks: Sequence[Ack], now: datetime, rng: Random) -> dict[UU
     if successes:
         with write_transaction():
             closed = backend().complete(successes, now)
+            settle_jobs_later({one.job_id for one in closed if one.is_limited}, now)
         answers.update((one.run_id, AckAnswer.ACCEPTED) for one in closed)
     # In a transaction of their own: each locks its entries in the order of run ids, from the first to the last.
     others = [ack for ack in acks if ack.run_id not in answers]
@@ -87,8 +89,8 @@ def _finish_others(acks: Sequence[Ack], now: datetime, rng: Random) -> dict[UUID
             measured = ack.duration_ms if ack.duration_ms is not None else queue.duration_ms(entry.claimed_at, now)
             failures.append(_Failure(entry, Attempt.Outcome.FAILED, ack.error, measured))
             answers[ack.run_id] = AckAnswer.ACCEPTED
-    queue.remove_entries(gone)
-    queue.remove_entries(_fail(failures, now, rng))
+    queue.remove_entries(gone, now)
+    queue.remove_entries(_fail(failures, now, rng), now)
     rest = [ack for ack in acks if ack.run_id not in answers]
     return answers | _answers_without_a_claim(rest)
 
@@ -120,7 +122,8 @@ def _fail(failures: Sequence[_Failure], now: datetime, rng: Random) -> list[Queu
                 losses=failure.entry.losses,
             )
             for failure in retried
-        ]
+        ],
+        now,
     )
     queue.end_runs(
         [

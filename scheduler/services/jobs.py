@@ -14,7 +14,9 @@ from runners.domain.scopes import Principal
 from runners.services.audit import Actor, Event, record_events
 from scheduler.domain.actions import needs_exec
 from scheduler.domain.job_fields import job_columns, job_key_of
-from scheduler.models import Job, QueueEntry, Run
+from scheduler.models import Job, QueueEntry, Run, Slot
+from scheduler.services.admit import domain_of, is_limited, settle_later
+from scheduler.services.groups import group_named
 from scheduler.services.lanes import lane_for
 from scheduler.services.planning import most_attempts
 from scheduler.services.replan import WAITING, planned_of, replan_job
@@ -23,6 +25,7 @@ from scheduler.sql.planned import close_runs, delete_runs, delete_waiting
 
 DEFAULT_TENANT = "default"
 _ROUTE = {"tenant", "require", "prefer", "priority", "pin"}
+_LIMITS = {"tenant", "max_concurrent", "concurrency_group_id", "overlap"}
 _SECRET = {"action", "metadata"}
 """Columns whose values the audit leaves out: they may hold what is nobody's business."""
 
@@ -51,6 +54,7 @@ def save_job(
         try:
             with write_transaction():
                 job = lock_job_of_key(job_key, principal) if partial else find_job_of_key(job_key, principal)
+                _name_group(columns, job, principal)
                 if job is not None:
                     return _edit(job, columns, now, actor, principal, fields.get("managed_by")), False
                 return _make(job_key, columns, now, actor, principal, managed_by), True
@@ -90,9 +94,13 @@ def delete_job(job_key: str, now: datetime, actor: Actor, principal: Principal |
         waiting = list(QueueEntry.objects.filter(job=job, state__in=WAITING).values_list("run_id", flat=True))
         for chunk in chunks(waiting, WRITE_BATCH_ROWS):
             gone = set(delete_waiting(chunk, never_claimed=False))
+            if is_limited(job):
+                Slot.objects.filter(run_id__in=gone).delete()
             delete_runs(gone & planned)
             close_runs(gone - planned, Run.Verdict.CANCELLED, "the job was deleted", now)
         Job.objects.filter(pk=job.pk).update(deleted_at=now, is_active=False, updated_at=now)
+        if is_limited(job):
+            settle_later([domain_of(job)], now)
         record_events([Event("job.deleted", "job", job.job_key, actor, job.tenant)], now)
 
 
@@ -147,6 +155,7 @@ def _edit(
     diff = {
         column: "changed" if column in _SECRET else [getattr(job, column), value] for column, value in changes.items()
     }
+    domain_before = domain_of(job)
     for column, value in changes.items():
         setattr(job, column, value)
     job.updated_at = now
@@ -157,10 +166,44 @@ def _edit(
     if edited != 1:
         raise Conflict(f"The job {job.job_key!r} was deleted meanwhile.")
     _bring_to_waiting(job, changes.keys())
+    if _LIMITS & changes.keys():
+        _bring_limits_to_waiting(job, domain_before, now)
     if "is_active" in changes:
         replan_job(job, now, edited=None)
     record_events([Event("job.updated", "job", job.job_key, actor, job.tenant, diff)], now)
     return job
+
+
+def _name_group(columns: dict[str, Any], job: Job | None, principal: Principal | None) -> None:
+    """Put the group's id where its name was: a group of the tenant that the job has, or moves to. None is made here: a
+    limit that somebody forgot to make would be no limit."""
+    tenant = columns.get("tenant") or (job.tenant if job else (principal and principal.tenant) or DEFAULT_TENANT)
+    if "concurrency_group" in columns:
+        name = columns.pop("concurrency_group")
+    elif job is not None and job.concurrency_group_id is not None and tenant != job.tenant:
+        name = job.concurrency_group.name
+    else:
+        return
+    columns["concurrency_group_id"] = group_named(name, tenant).pk if name is not None else None
+
+
+def _bring_limits_to_waiting(job: Job, domain_before: str, now: datetime) -> None:
+    """Let the runs that wait be admitted by the limits as they are now; what runs keeps running and is counted.
+
+    The lock on all entries of the job comes first: an attempt that fails in this moment goes to where its job's runs
+    wait by then, or it is found there.
+    """
+    entries = QueueEntry.objects.filter(job=job)
+    list(entries.select_for_update().order_by("run_id").values_list("run_id", flat=True))
+    if is_limited(job):
+        ready = entries.filter(state=QueueEntry.State.READY)
+        # What is due already waits, whatever the new rules would have made of it when it fell due.
+        ready.filter(available_at__lte=now).update(state=QueueEntry.State.GATED, waits_since=now)
+        ready.update(state=QueueEntry.State.GATED)
+    else:
+        entries.filter(state=QueueEntry.State.GATED).update(state=QueueEntry.State.READY)
+        wake([job.lane_id])
+    settle_later({domain_before, domain_of(job)}, now, changed_job=job.pk)
 
 
 def _refuse_without_exec(before: dict, columns: dict[str, Any], principal: Principal | None) -> None:

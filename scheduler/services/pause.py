@@ -9,7 +9,8 @@ from croniq_site.kernel.errors import InvalidInput
 from runners.domain.scopes import Principal
 from runners.services.audit import SYSTEM, Actor, Event, record_events
 from scheduler.domain.inputs import text_of
-from scheduler.models import Job, QueueEntry, Run
+from scheduler.models import Job, QueueEntry, Run, Slot
+from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.jobs import lock_job_of_key
 from scheduler.services.planning import waiting_state
 from scheduler.services.wake import wake
@@ -38,6 +39,10 @@ def pause_job(
             paused_at=job.paused_at, paused_until=until, paused_reason=reason, updated_at=now
         )
         _scheduled(job, QueueEntry.State.READY, QueueEntry.State.GATED).update(state=QueueEntry.State.HELD)
+        if is_limited(job):
+            # Read after the update, which waited for whoever was admitting one of them.
+            Slot.objects.filter(run__entry__job=job, run__entry__state=QueueEntry.State.HELD).delete()
+            settle_later([domain_of(job)], now)
         diff = {"reason": reason, "until": until and until.isoformat()}
         record_events([Event("job.paused", "job", job_key, actor, job.tenant, diff)], now)
         return job
@@ -58,6 +63,8 @@ def resume_job(job_key: str, now: datetime, *, actor: Actor = SYSTEM, principal:
         for chunk in chunks(past, WRITE_BATCH_ROWS):
             close_runs(delete_waiting(chunk), Run.Verdict.SKIPPED, PAUSED, now)
         held.update(state=waiting_state(job))
+        if is_limited(job):
+            settle_later([domain_of(job)], now)
         wake([job.lane_id])
         record_events([Event("job.resumed", "job", job_key, actor, job.tenant, {"skipped": len(past)})], now)
         return job

@@ -20,6 +20,7 @@ from scheduler.domain.downtime import MOST_CAUGHT_UP, caught_up, is_downtime
 from scheduler.domain.schedules import Fire, occurrences
 from scheduler.models import Job, QueueEntry, SkippedSpan, Trigger
 from scheduler.queries.fires import schedule_of, trigger_fires
+from scheduler.services.admit import is_limited, settle_jobs_later
 from scheduler.services.wake import wake
 from scheduler.sql.planned import CursorMove, PlannedRun, insert_planned, move_cursors
 
@@ -120,6 +121,8 @@ def carry_out(plans: Sequence[Plan], now: datetime) -> list[PlannedRun]:
     )
     if inserted:
         wake(sorted({run.lane_id for run in inserted}))
+        gated = QueueEntry.State.GATED
+        settle_jobs_later({run.job_id for run in inserted if run.state == gated and run.scheduled_for <= now}, now)
     return inserted
 
 
@@ -127,8 +130,7 @@ def waiting_state(job: Job) -> QueueEntry.State:
     """The state in which a scheduled run of this job begins to wait."""
     if job.paused_at is not None:
         return QueueEntry.State.HELD
-    limited = job.max_concurrent is not None or job.concurrency_group_id is not None
-    return QueueEntry.State.GATED if limited else QueueEntry.State.READY
+    return QueueEntry.State.GATED if is_limited(job) else QueueEntry.State.READY
 
 
 def most_attempts(job: Job) -> int:

@@ -22,6 +22,7 @@ from runners.services.audit import SYSTEM, Actor, Event
 from scheduler.domain import transitions
 from scheduler.domain.transitions import State
 from scheduler.models import DeadLetter, Job, QueueEntry, Run, Slot
+from scheduler.services.admit import domain_of, is_limited, settle_later
 
 STATE_NUMBERS = {
     State.READY: QueueEntry.State.READY,
@@ -80,10 +81,6 @@ def holder_name(entry: QueueEntry) -> str:
     return entry.holder.runner.runner_id if entry.holder_id else ""
 
 
-def is_limited(job: Job) -> bool:
-    return job.max_concurrent is not None or job.concurrency_group_id is not None
-
-
 def resting_state(entry: QueueEntry) -> State:
     """Return where this run waits for its next attempt. Pause holds scheduled runs only."""
     is_held = entry.job.paused_at is not None and entry.run.kind == Run.Kind.SCHEDULED
@@ -95,8 +92,11 @@ def ending_state(job: Job) -> State:
     return transitions.ending_state(dead_letters=job.dead_letter_enabled and job.deleted_at is None)
 
 
-def send_to_rest(rests: Sequence[Rest]) -> None:
-    """Claimed → ready, gated or held; what the holder had is nobody's now, slots are given back."""
+def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
+    """Claimed → ready, gated or held; what the holder had is nobody's now, slots are given back.
+
+    No fire falls due here: it was decided already that the run may wait (``waits_since``).
+    """
     if not rests:
         return
     columns = {
@@ -107,6 +107,7 @@ def send_to_rest(rests: Sequence[Rest]) -> None:
         "next_attempt": "int",
         "max_attempts": "int",
         "losses": "int",
+        "waits_since": "timestamptz",
     }
     rows = [
         (
@@ -117,6 +118,7 @@ def send_to_rest(rests: Sequence[Rest]) -> None:
             rest.attempt,
             rest.max_attempts,
             rest.losses,
+            now,
         )
         for rest in rests
     ]
@@ -125,21 +127,23 @@ def send_to_rest(rests: Sequence[Rest]) -> None:
         cursor.execute(
             f"WITH {resting} UPDATE scheduler_queueentry AS q SET state = r.state, available_at = r.available_at, "
             "attempt = r.next_attempt, max_attempts = r.max_attempts, losses = r.losses, holder_id = NULL, "
-            "claimed_at = NULL, lease_expires_at = NULL, deadline_at = NULL "
+            "waits_since = CASE WHEN r.next_attempt > 0 OR r.state = 1 "
+            "THEN COALESCE(q.waits_since, r.waits_since) END, passed_over_at = NULL, claimed_at = NULL, "
+            "lease_expires_at = NULL, deadline_at = NULL "
             "FROM r WHERE q.run_id = r.key AND q.attempt = r.attempt AND q.state = 3 RETURNING run_id",
             parameters,
         )
         _check(len(cursor.fetchall()), len(rows))
-    give_back_slots([rest.entry for rest in rests])
+    give_back_slots([rest.entry for rest in rests], now)
 
 
-def remove_entries(entries: Sequence[QueueEntry]) -> None:
+def remove_entries(entries: Sequence[QueueEntry], now: datetime) -> None:
     """Take finished runs out of the queue; their slots are given back."""
     for state in sorted({entry.state for entry in entries}):
         run_ids = [entry.run_id for entry in entries if entry.state == state]
         removed, _ = QueueEntry.objects.filter(run_id__in=run_ids, state=state).delete()
         _check(removed, len(run_ids))
-    give_back_slots(entries)
+    give_back_slots(entries, now)
 
 
 def begin_stopping(entries: Sequence[QueueEntry]) -> None:
@@ -151,11 +155,13 @@ def begin_stopping(entries: Sequence[QueueEntry]) -> None:
     _check(changed, len(run_ids))
 
 
-def give_back_slots(entries: Sequence[QueueEntry]) -> None:
-    """Delete the slots of these runs. Runs of jobs without a limit have none and cost nothing here."""
-    limited = [entry.run_id for entry in entries if is_limited(entry.job)]
+def give_back_slots(entries: Sequence[QueueEntry], now: datetime) -> None:
+    """Delete the slots of these runs; at the end of the transaction they go to those that wait for them. Runs of jobs
+    without a limit have none and cost nothing here."""
+    limited = [entry for entry in entries if is_limited(entry.job)]
     if limited:
-        Slot.objects.filter(run_id__in=limited).delete()
+        Slot.objects.filter(run_id__in=[entry.run_id for entry in limited]).delete()
+        settle_later((domain_of(entry.job) for entry in limited), now)
 
 
 def end_runs(endings: Sequence[Ending], now: datetime) -> None:

@@ -53,16 +53,17 @@ def release(claims: Collection[tuple[UUID, int]], now: datetime, cause: LossCaus
                 if entry.state == QueueEntry.State.CLAIMED and entry.attempt == attempts[entry.run_id]
             ]
             if cause is LossCause.DISCONNECTED:
-                _give_back(held)
+                _give_back(held, now)
             else:
                 _lose(held, now, cause)
             released += len(held)
     return released
 
 
-def _give_back(held: Sequence[QueueEntry]) -> None:
+def _give_back(held: Sequence[QueueEntry], now: datetime) -> None:
     queue.send_to_rest(
-        [queue.Rest(entry, entry.available_at, entry.attempt - 1, entry.max_attempts, entry.losses) for entry in held]
+        [queue.Rest(entry, entry.available_at, entry.attempt - 1, entry.max_attempts, entry.losses) for entry in held],
+        now,
     )
     wake({entry.lane_id for entry in held})
 
@@ -83,7 +84,7 @@ def _lose(held: Sequence[QueueEntry], now: datetime, cause: LossCause) -> int:
         for entry in held
     )
     rests = [queue.Rest(entry, now, entry.attempt, _cap_after_loss(entry), entry.losses + 1) for entry in held]
-    queue.send_to_rest(rests)
+    queue.send_to_rest(rests, now)
     record_events(
         (
             queue.run_event(
@@ -119,7 +120,7 @@ def bury(run_ids: Collection[UUID], now: datetime) -> list[Buried]:
             for entry in queue.lock_entries(run_ids)
             if entry.state in WAITING and entry.attempt >= entry.max_attempts
         ]
-        queue.remove_entries(used_up)
+        queue.remove_entries(used_up, now)
         last = _last_attempts(used_up)
         queue.end_runs([_burial(entry, last.get(entry.run_id, [])) for entry in used_up], now)
         record_events((queue.run_event("run.buried", entry, attempt=entry.attempt) for entry in used_up), now)
@@ -168,7 +169,7 @@ def reap_leases(now: datetime, limit: int = 500) -> ReapSummary:
             expired = queue.lock_entries(lock_expired_leases(now, size, outage_ended_at))
             gone = [entry for entry in expired if entry.state == QueueEntry.State.STOPPING]
             held = [entry for entry in expired if entry.state == QueueEntry.State.CLAIMED]
-            queue.remove_entries(gone)
+            queue.remove_entries(gone, now)
             buried += _lose(held, now, LossCause.LEASE)
         lost, wound_down = lost + len(held), wound_down + len(gone)
         if len(expired) < size:
@@ -189,5 +190,5 @@ def wind_down(holder_id: int, run_ids: Collection[UUID], now: datetime) -> int:
             for entry in queue.lock_entries(run_ids)
             if entry.state == QueueEntry.State.STOPPING and entry.holder_id == holder_id
         ]
-        queue.remove_entries(gone)
+        queue.remove_entries(gone, now)
     return len(gone)

@@ -15,6 +15,7 @@ from runners.services.audit import SYSTEM, Actor, Event, record_events
 from scheduler.domain.inputs import metadata_of, seconds_of, text_of
 from scheduler.domain.job_fields import capabilities_of, job_key_of
 from scheduler.models import IdempotencyKey, Job, Lane, QueueEntry, Run
+from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.jobs import lock_job_of_key
 from scheduler.services.lanes import lane_for
 from scheduler.services.planning import most_attempts
@@ -28,7 +29,8 @@ RETRY_AFTER_SECONDS = 5
 @dataclass(frozen=True)
 class TriggerResult:
     """``queued``: the job's due runs that nobody has claimed, this one included. ``deduplicated``: the run is that of
-    an earlier request with the same key."""
+    an earlier request with the same key. ``coalesced``: of a job that coalesces, the run is one that waited already; it
+    runs with what it was made with."""
 
     run_id: UUID
     queued: int
@@ -71,6 +73,11 @@ def trigger_run(
         known = _known(job, wish.key, now)
         if known is not None:
             return TriggerResult(known, queue_depth(job, now), deduplicated=True)
+        coalesced = _waiting_run(job, now) if job.coalesce else None
+        if coalesced is not None:
+            if wish.key:
+                _keep_key(job, wish.key, coalesced, now)
+            return TriggerResult(coalesced, queue_depth(job, now), coalesced=True)
         if queue_depth(job, now) >= job.max_queue_depth:
             raise TooManyRequests(
                 f"{job.max_queue_depth} due runs of {job_key!r} wait already (max_queue_depth); try again later.",
@@ -116,6 +123,20 @@ def _known(job: Job, key: str, now: datetime) -> UUID | None:
     return kept.run_id
 
 
+def _waiting_run(job: Job, now: datetime) -> UUID | None:
+    """The oldest due run of the job that nobody has claimed, locked: nobody claims it before this request is answered
+    for. What a claim has in hand is as good as claimed."""
+    return (
+        QueueEntry.objects.filter(
+            job=job, state__in=[QueueEntry.State.READY, QueueEntry.State.GATED], available_at__lte=now
+        )
+        .select_for_update(skip_locked=True)
+        .order_by("available_at", "run_id")
+        .values_list("run_id", flat=True)
+        .first()
+    )
+
+
 def _keep_key(job: Job, key: str, run_id: UUID, now: datetime) -> None:
     """Let the key stand for the run. A row that is there is one that `_known` found expired."""
     fresh = {"run_id": run_id, "created_at": now, "expires_at": now + KEY_KEPT}
@@ -140,18 +161,20 @@ def _insert(job: Job, wish: _Wish, now: datetime) -> tuple[UUID, Lane]:
         prefer=wish.prefer or None,
         timeout_seconds=wish.timeout_seconds,
     )
-    limited = job.max_concurrent is not None or job.concurrency_group_id is not None
     QueueEntry.objects.create(
         run=run,
         job=job,
         lane=lane,
         own_lane=has_own_lane,
         # Never held: a person who triggers a paused job wants it to run.
-        state=QueueEntry.State.GATED if limited else QueueEntry.State.READY,
+        state=QueueEntry.State.GATED if is_limited(job) else QueueEntry.State.READY,
         available_at=now,
+        waits_since=now,
         max_attempts=most_attempts(job),
         max_losses=job.max_losses,
         lease_seconds=job.lease_seconds,
         timeout_seconds=wish.timeout_seconds or job.timeout_seconds,
     )
+    if is_limited(job):
+        settle_later([domain_of(job)], now)
     return run.pk, lane

@@ -71,11 +71,11 @@ def insert_planned(runs: Sequence[PlannedRun], now: datetime) -> list[PlannedRun
         cursor.execute(
             f"""WITH {listed}
             INSERT INTO {_ENTRY} (run_id, job_id, lane_id, own_lane, state, available_at, attempt, max_attempts, losses,
-                                  max_losses, lease_seconds, timeout_seconds, log_bytes)
+                                  max_losses, lease_seconds, timeout_seconds, log_bytes, waits_since)
             SELECT run_id, job_id, lane_id, %s, state, scheduled_for, 0, max_attempts, 0, max_losses, lease_seconds,
-                   timeout_seconds, 0
+                   timeout_seconds, 0, CASE WHEN scheduled_for <= %s THEN scheduled_for END
               FROM planned""",
-            [*params, False],
+            [*params, False, adapted(now)],
         )
     return inserted
 

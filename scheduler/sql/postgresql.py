@@ -13,12 +13,13 @@ from uuid import UUID
 from django.db import connection
 
 from scheduler.domain.work import Ack, Claimed
-from scheduler.sql.rows import Closed, Pick, Seats, json_of
+from scheduler.sql.rows import LIMITED, Closed, Pick, Seats, json_of, limited
 
 SKIP_LOCKED = "FOR UPDATE SKIP LOCKED"
 
 # - `current` shares the holders' rows: a takeover that deposes one waits for us and then finds our claims, or we wait
 #   for it and find nobody to claim for (READ COMMITTED looks at the row again after the wait).
+#   While maintenance is on there is nobody to claim for.
 # - `seats` deals the wanted runs out in turn, so that ten runners that wait together share ten runs.
 # - `hungry` are the tenants that have something due, in their turn, and no more of them than there are seats: one look
 #   into the claimable index for each of their lanes, until one is found.
@@ -31,7 +32,7 @@ WITH current AS MATERIALIZED (
     SELECT a.ask, a.holder_id, a.want
     FROM unnest(%s::bigint[], %s::int[]) WITH ORDINALITY AS a(holder_id, want, ask)
     JOIN runners_runnerinstance i ON i.id = a.holder_id
-    WHERE i.deposed_at IS NULL
+    WHERE i.deposed_at IS NULL AND NOT EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)
     ORDER BY i.id
     FOR SHARE OF i
 ), seats AS MATERIALIZED (
@@ -129,7 +130,8 @@ WITH acks AS MATERIALIZED (
 ), freed AS (
     DELETE FROM scheduler_slot s USING done d, scheduler_job j
     WHERE s.run_id = d.run_id AND j.id = d.job_id
-        AND (j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL)
+        AND (j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL OR j.overlap <> 'parallel')
+    RETURNING s.run_id
 )
 UPDATE scheduler_run r
 SET verdict = 'completed', attempt = d.attempt, runner_id = d.runner_id, claimed_at = d.claimed_at,
@@ -139,7 +141,7 @@ SET verdict = 'completed', attempt = d.attempt, runner_id = d.runner_id, claimed
     )
 FROM done d, (SELECT %s::timestamptz AS now) n
 WHERE r.id = d.run_id AND r.verdict IS NULL
-RETURNING r.id, r.job_id
+RETURNING r.id, r.job_id, EXISTS (SELECT 1 FROM freed f WHERE f.run_id = r.id)
 """
 
 RENEW_HELD = """
@@ -209,6 +211,10 @@ def _pick(row: tuple) -> Pick:
     return Pick(run_id, ask - 1, claimed)
 
 
+def complete_text() -> str:
+    return COMPLETE.replace(LIMITED, limited())
+
+
 def complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
     """Close the runs of those ``acks`` (of distinct runs) whose attempt their runner holds; give back their slots."""
     acks = sorted(acks, key=lambda ack: ack.run_id)
@@ -220,7 +226,7 @@ def complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
         now,
     ]
     with connection.cursor() as cursor:
-        cursor.execute(COMPLETE, parameters)
+        cursor.execute(complete_text(), parameters)
         return [Closed(*row) for row in cursor.fetchall()]
 
 

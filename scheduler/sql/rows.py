@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.conf import settings
+
 from scheduler.domain.work import Claimed
 
 
@@ -29,10 +31,19 @@ class Pick:
 
 @dataclass(frozen=True)
 class Closed:
-    """A run that an ack completed."""
+    """A run that an ack completed; ``is_limited``: its slots were given back with it."""
 
     run_id: UUID
     job_id: int
+    is_limited: bool
+
+
+LIMITED = "(j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL OR j.overlap <> 'parallel')"
+"""Of a job ``j``: its runs hold slots. (So do all, where tenants are limited.)"""
+
+
+def limited() -> str:
+    return LIMITED if settings.CRONIQ_TENANT_MAX_CONCURRENT is None else "true"
 
 
 def json_of(value: object) -> dict | None:

@@ -19,7 +19,7 @@ from django.db import connection
 
 from croniq_site.kernel.database import adapted, instant_of, row_list, uuid_of
 from scheduler.domain.work import Ack, Claimed
-from scheduler.sql.rows import Closed, Pick, Seats, json_of
+from scheduler.sql.rows import Closed, Pick, Seats, json_of, limited
 
 SKIP_LOCKED = ""
 
@@ -65,7 +65,8 @@ def _seats_in_turn(seats: Seats) -> list[tuple[int, int]]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id FROM runners_runnerinstance "
-            "WHERE deposed_at IS NULL AND id IN (SELECT value FROM json_each(%s))",
+            "WHERE deposed_at IS NULL AND id IN (SELECT value FROM json_each(%s)) "
+            "AND NOT EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)",
             [json.dumps(list(seats.holders))],
         )
         current = {holder_id for (holder_id,) in cursor.fetchall()}
@@ -134,7 +135,7 @@ def complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH {said} SELECT q.run_id, q.job_id, q.attempt, q.claimed_at, r.runner_id, a.duration_ms, "
-            "j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL FROM a "
+            f"{limited()} FROM a "
             "JOIN scheduler_queueentry q ON q.run_id = a.run_id JOIN scheduler_job j ON j.id = q.job_id "
             "JOIN runners_runnerinstance i ON i.id = q.holder_id JOIN runners_runner r ON r.id = i.runner_id "
             "WHERE q.state = 3 AND q.attempt = a.attempt AND r.runner_id = a.runner_id",
@@ -163,12 +164,12 @@ def complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
             "duration_ms = d.duration_ms FROM d WHERE r.id = d.run_id AND r.verdict IS NULL",
             parameters,
         )
-        limited = [run_id for run_id, *_, is_limited in held if is_limited]
-        if limited:
+        with_slots = [run_id for run_id, *_, is_limited in held if is_limited]
+        if with_slots:
             cursor.execute(
-                "DELETE FROM scheduler_slot WHERE run_id IN (SELECT value FROM json_each(%s))", [json.dumps(limited)]
+                "DELETE FROM scheduler_slot WHERE run_id IN (SELECT value FROM json_each(%s))", [json.dumps(with_slots)]
             )
-    return [Closed(uuid_of(run_id), job_id) for run_id, job_id, *_ in held]
+    return [Closed(uuid_of(run_id), job_id, bool(is_limited)) for run_id, job_id, *_, is_limited in held]
 
 
 def _duration(said_ms: int | None, claimed_at: str, now: datetime) -> int:

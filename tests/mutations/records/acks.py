@@ -138,7 +138,12 @@ RECORDS = [
         name="unlimited-jobs-leave-slots-alone",
         mechanism="Runs of jobs without a limit never touch the slots.",
         edits=[
-            Edit(POSTGRESQL, "        AND (j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL)\n", ""),
+            Edit(
+                POSTGRESQL,
+                "        AND (j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL "
+                "OR j.overlap <> 'parallel')\n",
+                "",
+            ),
             Edit(SQLITE, "for run_id, *_, is_limited in held if is_limited]", "for run_id, *_, is_limited in held]"),
         ],
         red=[FINISH + "test_runs_of_unlimited_jobs_never_touch_the_slots"],
@@ -165,7 +170,7 @@ RECORDS = [
         mechanism="A run whose last attempt timed out keeps its slots until its handler is gone.",
         file="scheduler/services/finish.py",
         old="queue.begin_stopping(_fail(failures, now, rng))",
-        new="queue.remove_entries(_fail(failures, now, rng))",
+        new="queue.remove_entries(_fail(failures, now, rng), now)",
         red=[TIMEOUTS + "test_the_last_attempt_that_times_out_is_dead_and_its_handler_winds_down"],
     ),
     Mutation(

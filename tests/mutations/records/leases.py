@@ -207,7 +207,7 @@ RECORDS = [
         mechanism="A claimed run that is cancelled keeps its place until its handler is gone.",
         file="scheduler/services/cancel.py",
         old="        queue.begin_stopping(held)\n",
-        new="        queue.remove_entries(held)\n",
+        new="        queue.remove_entries(held, now)\n",
         red=[CANCEL + "test_a_claimed_run_is_cancelled_and_its_handler_winds_down"],
     ),
     Mutation(

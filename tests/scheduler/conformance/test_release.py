@@ -151,9 +151,10 @@ def test_the_lost_run_of_a_deleted_job_begins_no_more(now):
 def test_a_lost_run_of_a_limited_job_waits_to_be_admitted_again(now, cause):
     entry = QueueEntryFactory(claimed=True, job__max_concurrent=1)
     SlotFactory(run=entry.run)
+    other = SlotFactory(budget=f"job:{entry.job_id}", n=1)
     release([(entry.run_id, 1)], now, cause)
     assert QueueEntry.objects.get().state == QueueEntry.State.GATED
-    assert not Slot.objects.exists()
+    assert Slot.objects.get() == other
 
 
 def test_a_run_with_attempts_left_is_not_buried(now):

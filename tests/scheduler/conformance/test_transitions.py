@@ -17,7 +17,7 @@ from scheduler.services.claim import claim_due
 from scheduler.services.finish import finish, time_out
 from scheduler.services.queue import STATE_NUMBERS
 from scheduler.services.release import bury, reap_leases, release, wind_down
-from tests.factories import NOW, QueueEntryFactory, RunFactory, RunnerInstanceFactory
+from tests.factories import NOW, JobFactory, QueueEntryFactory, RunFactory, RunnerInstanceFactory, SlotFactory
 from tests.scheduler.conformance.snapshots import SYSTEM_ACTOR, everything
 
 pytestmark = pytest.mark.django_db
@@ -33,6 +33,10 @@ def run_in(state: State, *, is_last: bool, chosen: State | None) -> UUID:
         State.HELD: {"job__paused_at": NOW},
         State.FAILED: {"job__dead_letter_enabled": False},
     }.get(chosen, {})
+    if chosen is State.GATED:
+        # Somebody else runs, or what is sent back to wait would be admitted again at once.
+        rules["job"] = JobFactory(max_concurrent=rules.pop("job__max_concurrent"))
+        SlotFactory(budget=f"job:{rules['job'].pk}")
     if state in TERMINAL:
         problem = None if state is State.COMPLETED else state.value
         return RunFactory(

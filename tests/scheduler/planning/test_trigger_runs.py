@@ -79,8 +79,9 @@ def test_a_paused_or_inactive_job_is_still_run_by_hand(now):
 def test_a_run_of_a_limited_job_waits_to_be_admitted(now):
     make_job(now)
     Job.objects.update(concurrency_group=ConcurrencyGroupFactory())
-    trigger_run("demo:job", now)
-    assert QueueEntry.objects.get().state == QueueEntry.State.GATED
+    first, second = (trigger_run("demo:job", now).run_id for _ in range(2))
+    assert QueueEntry.objects.get(pk=first).state == QueueEntry.State.READY
+    assert QueueEntry.objects.get(pk=second).state == QueueEntry.State.GATED
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,93 @@
+"""Groups: a limit that several jobs of a tenant share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from croniq_site.kernel.database import write_transaction
+from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
+from runners.services.audit import Actor, Event, record_events
+from scheduler.domain.budgets import Limits
+from scheduler.domain.inputs import name_of, whole_number_of
+from scheduler.models import ConcurrencyGroup, Job, QueueEntry, Slot
+from scheduler.services.admit import settle_later
+
+MOST_CONCURRENT = 10_000
+
+
+def group_named(name: str, tenant: str) -> ConcurrencyGroup:
+    """Return the tenant's group; InvalidInput (``concurrency_group``) if there is none."""
+    group = ConcurrencyGroup.objects.filter(tenant=tenant, name=name).first()
+    if group is None:
+        raise InvalidInput.of("concurrency_group", "There is no concurrency group of that name; make it first.")
+    return group
+
+
+def save_group(name: Any, max_concurrent: Any, now: datetime, actor: Actor, tenant: str) -> bool:
+    """Make the tenant's group, or give it another limit; return whether it is new. Audited.
+
+    What runs goes on, also beyond a lower limit; what waits is admitted by the new one, also what had its slots
+    already and was not claimed yet.
+    """
+    name_of("name", name)
+    whole_number_of("max_concurrent", max_concurrent, 1, MOST_CONCURRENT)
+    with write_transaction():
+        group = _locked(name, tenant)
+        if group is None:
+            group, is_new = _made(name, max_concurrent, tenant)
+        else:
+            is_new = False
+        if not is_new and group.max_concurrent == max_concurrent:
+            return False
+        before = None if is_new else group.max_concurrent
+        if not is_new:
+            ConcurrencyGroup.objects.filter(pk=group.pk).update(max_concurrent=max_concurrent)
+            _gate_again(group, now)
+        action = "group.created" if is_new else "group.updated"
+        record_events([Event(action, "group", name, actor, tenant, {"max_concurrent": [before, max_concurrent]})], now)
+        return is_new
+
+
+def delete_group(name: Any, now: datetime, actor: Actor, tenant: str) -> None:
+    """Delete a group that no job and no unfinished run needs; Conflict otherwise, NotFound where there is none."""
+    with write_transaction():
+        group = _locked(name_of("name", name), tenant)
+        if group is None:
+            raise NotFound(f"There is no concurrency group {name!r}.")
+        jobs = Job.objects.filter(concurrency_group=group)
+        if jobs.filter(deleted_at__isnull=True).exists() or QueueEntry.objects.filter(job__in=jobs).exists():
+            raise Conflict(f"Jobs are limited by the group {name!r} still.", code="group_in_use")
+        jobs.update(concurrency_group=None)
+        group.delete()
+        record_events([Event("group.deleted", "group", name, actor, tenant)], now)
+
+
+def _locked(name: str, tenant: str) -> ConcurrencyGroup | None:
+    return ConcurrencyGroup.objects.select_for_update().filter(tenant=tenant, name=name).first()
+
+
+def _made(name: str, max_concurrent: int, tenant: str) -> tuple[ConcurrencyGroup, bool]:
+    try:
+        with transaction.atomic():
+            return ConcurrencyGroup.objects.create(tenant=tenant, name=name, max_concurrent=max_concurrent), True
+    except IntegrityError:
+        # Somebody made it in this moment.
+        group = _locked(name, tenant)
+        if group is None:
+            raise
+        return group, False
+
+
+def _gate_again(group: ConcurrencyGroup, now: datetime) -> None:
+    """Take the slots of what nobody has claimed yet; at the end of the transaction they are given by the new limit."""
+    waiting = QueueEntry.objects.filter(job__concurrency_group=group, state=QueueEntry.State.READY)
+    run_ids = list(waiting.select_for_update(of=("self",)).order_by("run_id").values_list("run_id", flat=True))
+    due = QueueEntry.objects.filter(run_id__in=run_ids, state=QueueEntry.State.READY)
+    due.update(state=QueueEntry.State.GATED)
+    Slot.objects.filter(run_id__in=run_ids).delete()
+    limit = settings.CRONIQ_TENANT_MAX_CONCURRENT
+    settle_later([Limits(0, group.tenant, group_id=group.pk, tenant_limit=limit).domain], now)
