@@ -317,11 +317,11 @@ RECORDS = [
     ),
     Mutation(
         name="lane-tenants-take-turns",
-        mechanism="With each claim another tenant comes first.",
+        mechanism="The tenant that was served last goes last.",
         file="scheduler/queries/lanes.py",
-        old="start = turn % len(lanes) if lanes else 0",
-        new="start = 0",
-        red=[MACHINERY + "test_lanes_are_by_tenant_and_in_each_by_priority"],
+        old="key=lambda lane_ids: self._served.get(directory.tenant_of(lane_ids[0]), 0)",
+        new="key=lambda lane_ids: 0",
+        red=[MACHINERY + "test_the_tenant_that_was_served_last_goes_last_and_one_that_never_was_goes_first"],
     ),
     # Assignments
     Mutation(
