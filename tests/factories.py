@@ -23,6 +23,7 @@ from scheduler.models import (
     IdempotencyKey,
     Job,
     Lane,
+    Maintenance,
     QueueEntry,
     Run,
     RunLog,
@@ -299,6 +300,17 @@ class DeadLetterFactory(DjangoModelFactory):
     fire_at = factory.SelfAttribute("run.scheduled_for")
     created_at = NOW
     expires_at = NOW + timedelta(days=30)
+
+
+class MaintenanceFactory(DjangoModelFactory):
+    """One that is over."""
+
+    class Meta:
+        model = Maintenance
+
+    is_on = False
+    began_at = NOW - timedelta(hours=1)
+    ended_at = factory.LazyAttribute(lambda maintenance: None if maintenance.is_on else NOW)
 
 
 class RunLogFactory(DjangoModelFactory):

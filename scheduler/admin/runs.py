@@ -8,7 +8,17 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from runners.admin import ReadOnlyAdmin
-from scheduler.models import Attempt, DeadLetter, IdempotencyKey, QueueEntry, Run, RunLog, SkippedSpan, Slot
+from scheduler.models import (
+    Attempt,
+    DeadLetter,
+    IdempotencyKey,
+    Maintenance,
+    QueueEntry,
+    Run,
+    RunLog,
+    SkippedSpan,
+    Slot,
+)
 
 
 @admin.register(Run)
@@ -82,3 +92,11 @@ class RunLogAdmin(ReadOnlyAdmin):
     @admin.display(description="Message")
     def message_head(self, line: RunLog) -> str:
         return str(line)
+
+
+@admin.register(Maintenance)
+class MaintenanceAdmin(ReadOnlyAdmin):
+    list_display = ("began_at", "until", "is_on", "reason", "skipped", "ended_at")
+    list_filter = ("is_on",)
+    search_fields = ("reason",)
+    ordering = ("-id",)

@@ -50,6 +50,21 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='Maintenance',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('is_on', models.BooleanField()),
+                ('began_at', models.DateTimeField()),
+                ('until', models.DateTimeField(blank=True, help_text='null: until somebody ends it', null=True)),
+                ('reason', models.CharField(blank=True, max_length=255)),
+                ('skipped', models.PositiveIntegerField(default=0, help_text='runs that fell due in it and were skipped for it')),
+                ('ended_at', models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(condition=models.Q(('is_on', True)), fields=('is_on',), name='maintenance_one_at_a_time'), models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('is_on', True)), models.Q(('ended_at__isnull', False), ('is_on', False)), _connector='OR'), name='maintenance_on_until_ended'), models.CheckConstraint(condition=models.Q(('until__isnull', True), ('until__gte', models.F('began_at')), _connector='OR'), name='maintenance_is_forward')],
+            },
+        ),
+        migrations.CreateModel(
             name='ConcurrencyGroup',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

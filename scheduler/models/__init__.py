@@ -1,4 +1,5 @@
 from scheduler.models.job import ConcurrencyGroup, Job, Lane
+from scheduler.models.maintenance import Maintenance
 from scheduler.models.queue import QueueEntry, Slot
 from scheduler.models.records import DeadLetter, IdempotencyKey, RunLog
 from scheduler.models.run import Attempt, Run, SkippedSpan
@@ -11,6 +12,7 @@ __all__ = [
     "IdempotencyKey",
     "Job",
     "Lane",
+    "Maintenance",
     "QueueEntry",
     "Run",
     "RunLog",

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
 from scheduler.services.finish import time_out
+from scheduler.services.maintenance import end_expired_maintenance
 from scheduler.services.pause import resume_expired
 from scheduler.services.release import reap_leases
 from scheduler.services.retention import (
@@ -41,6 +42,7 @@ CHORES: dict[str, Callable[[datetime, int], int]] = {
     "leases": _leases,
     "deadlines": time_out,
     "pauses": resume_expired,
+    "maintenance": end_expired_maintenance,
     "idempotency_keys": drop_expired_keys,
     "dead_letters": drop_expired_letters,
     "log_lines": drop_old_lines,

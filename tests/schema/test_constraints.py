@@ -121,6 +121,12 @@ OFFENCES: dict[str, list[Callable[[], None]]] = {
         once(make.RunFactory, verdict="dead", problem="dead"),
         once(make.RunFactory, verdict="maybe", problem="maybe", finished_at=NOW),
     ],
+    "maintenance_one_at_a_time": [twice(make.MaintenanceFactory, is_on=True)],
+    "maintenance_on_until_ended": [
+        once(make.MaintenanceFactory, is_on=True, ended_at=NOW),
+        once(make.MaintenanceFactory, is_on=False, ended_at=None),
+    ],
+    "maintenance_is_forward": [once(make.MaintenanceFactory, began_at=NOW, until=NOW - SECOND)],
     "attempt_one_per_number": [with_parent(make.RunFactory, "run", make.AttemptFactory)],
     "skipped_span_is_forward": [once(make.SkippedSpanFactory, last_at=NOW - SECOND)],
     "skipped_span_is_not_empty": [once(make.SkippedSpanFactory, count=0)],
