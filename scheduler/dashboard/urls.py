@@ -1,7 +1,9 @@
 """The paths of the pages. None ends in a slash; job keys have none in them."""
 
+from django.conf import settings
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
+from django.views.generic import RedirectView
 
 from scheduler.dashboard import jobs, runners, runs
 
@@ -23,4 +25,6 @@ urlpatterns = [
         name="login",
     ),
     path("sign-out", LogoutView.as_view(), name="logout"),
+    # What browsers ask for on pages that name no icon: those of the admin.
+    path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}croniq.svg")),
 ]

@@ -26,7 +26,9 @@ READ_ONLY = [model for model in MODELS if model.__name__ not in EDITABLE]
 
 
 def made(model: type[Model]) -> Model:
-    return getattr(factories, f"{model.__name__}Factory")()
+    """A row with all that its list could ask further queries about."""
+    extra = {"QueueEntry": {"claimed": True}, "Trigger": {"calendar": factories.CalendarFactory()}}
+    return getattr(factories, f"{model.__name__}Factory")(**extra.get(model.__name__, {}))
 
 
 def path_of(model: type[Model], name: str, *args: object) -> str:

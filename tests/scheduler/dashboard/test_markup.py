@@ -104,6 +104,7 @@ def test_every_static_file_that_a_page_names_is_there(viewer, client):
         assert {"croniq.css", "croniq-parts.css", "croniq.js"} <= set(named)
         assert [path for path in named if finders.find(path) is None] == []
     assert settings.STATIC_URL == "/static/"
+    assert client.get("/favicon.ico")["Location"] == "/static/croniq.svg"
 
 
 def test_states_are_words_and_each_has_its_class(viewer, pages):
