@@ -119,7 +119,7 @@ def test_quickstart_sets_up_runs_the_demo_and_leaves_nothing_and_a_second_start_
         page = browser.post(
             str(page.url), data={"username": "admin", "password": password, "csrfmiddlewaretoken": token}
         )
-        assert page.status_code == 200
+        assert page.status_code == 200, first.text
         page = browser.get("/runs")
         assert "demo:heartbeat" in page.text
         assert "completed" in page.text.lower()
