@@ -41,6 +41,10 @@ def sentence_of(*arguments: str) -> str:
 
 @pytest.mark.django_db
 def test_a_database_that_lacks_migrations_is_not_served(monkeypatch):
+    def go_on():
+        raise AssertionError("it went on to serve")
+
+    monkeypatch.setattr(serve, "take_the_only_server", go_on)
     monkeypatch.setattr(serve.MigrationExecutor, "migration_plan", lambda self, targets: [("one", False)])
     assert "manage.py migrate" in sentence_of()
 
@@ -105,6 +109,14 @@ def new_key() -> str:
     return issue_key(create_client("serve-test", RUNNER_SCOPES, now), now)
 
 
+def slowness() -> float:
+    """How many seconds a second of work takes here and now: others may be busy on this machine."""
+    began, worked = time.monotonic(), time.process_time()
+    while time.process_time() - worked < 0.2:
+        pass
+    return max(1.0, (time.monotonic() - began) / 0.2)
+
+
 @pytest.mark.realtime
 @pytest.mark.django_db(transaction=True)
 def test_sigterm_answers_two_hundred_waiting_polls_and_exits_within_a_second():
@@ -128,6 +140,7 @@ def test_sigterm_answers_two_hundred_waiting_polls_and_exits_within_a_second():
             answers = [threads.submit(poll, number) for number in range(200)]
             poll_until(lambda: Runner.objects.count() == 201, 60, what="all polls were let in")
             assert not any(answer.done() for answer in answers)
+            most = slowness()
             asked_at = time.monotonic()
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 0
@@ -135,7 +148,7 @@ def test_sigterm_answers_two_hundred_waiting_polls_and_exits_within_a_second():
             results = [answer.result(10) for answer in answers]
     assert [answer.status_code for answer in results] == [200] * 200
     assert all(answer.json() == {"work": [], "cancel": []} for answer in results)
-    assert took < 1.0, f"it took {took:.2f} s"
+    assert took < most, f"it took {took:.2f} s where {most:.2f} s are a second"
     beat = Heartbeat.objects.get(kind="serve")
     assert beat.ended_at is not None
 
