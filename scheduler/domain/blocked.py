@@ -40,7 +40,7 @@ def advanced(schedule: Schedule, after: datetime, until: datetime | None, openin
             if opening.start > second:
                 start: int | None = opening.start
                 if blocked == 0:
-                    limit = None
+                    limit = openings.search_limit(second)
                 blocked += 1
                 if blocked == MOST_BLOCKED and isinstance(schedule, IntervalSchedule):
                     # The superset of a weekly calendar is itself: this goes one deep.

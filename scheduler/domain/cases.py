@@ -97,7 +97,8 @@ def answer_case(case: Case) -> list[datetime]:
 def parse_case(value: object, *, timezone: str = "UTC") -> Case:
     """Check a question; refuses with the field named."""
     case = _mapping(value, "case")
-    schedule = _schedule(_mapping(case.get("schedule"), "schedule"), timezone)
+    described_schedule, after = _mapping(case.get("schedule"), "schedule"), _instant(case.get("after"), "after")
+    schedule = _schedule(described_schedule, timezone, after)
     calendar, blocked = None, case.get("on_blocked")
     if case.get("calendar") is not None:
         described = _mapping(case["calendar"], "calendar")
@@ -112,7 +113,7 @@ def parse_case(value: object, *, timezone: str = "UTC") -> Case:
         schedule=schedule,
         calendar=calendar,
         on_blocked=parse_on_blocked(_POLICIES.get(blocked, blocked), schedule),
-        after=_instant(case.get("after"), "after"),
+        after=after,
         until=until,
         count=_number(case.get("count"), "count", MOST_FIRES, 1 if until is None else MOST_FIRES),
         **({} if misfire is None else _misfire(misfire)),
@@ -135,7 +136,8 @@ def _misfire(misfire: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def _schedule(described: Mapping[str, object], timezone: str) -> Schedule:
+def _schedule(described: Mapping[str, object], timezone: str, after: datetime) -> Schedule:
+    """The schedule; an interval without an anchor begins at ``after``."""
     zone = described.get("timezone", timezone)
     kinds = [kind for kind in ("cron", "every", "once") if described.get(kind) is not None]
     if len(kinds) != 1:
@@ -147,7 +149,8 @@ def _schedule(described: Mapping[str, object], timezone: str) -> Schedule:
         return CronSchedule(described["cron"], zone, key if isinstance(key, str) else "")
     if kinds == ["once"]:
         return OnceSchedule(_instant(described["once"], "once"), zone)
-    return IntervalSchedule(_duration(described["every"], "every"), _instant(described.get("anchor"), "anchor"), zone)
+    anchor = after if described.get("anchor") is None else _instant(described["anchor"], "anchor")
+    return IntervalSchedule(_duration(described["every"], "every"), anchor, zone)
 
 
 def _rules(described: Mapping[str, object], zone: object) -> Iterator[Rule]:
@@ -211,8 +214,8 @@ def _instant(value: object, field: str, zone: object = None) -> datetime:
         instant = None
     if instant is not None and instant.tzinfo is None and isinstance(zone, str):
         instant = to_instant(load_zone(zone).to_utc(to_seconds(instant.replace(tzinfo=UTC))))
-    if instant is None or instant.tzinfo is None or not 1970 <= instant.year <= 9000:
-        raise InvalidField(field, "An instant is written like 2026-12-24T12:00:00Z and lies between 1970 and 9000.")
+    if instant is None or instant.tzinfo is None or not 1902 <= instant.year <= 9000:
+        raise InvalidField(field, "An instant is written like 2026-12-24T12:00:00Z and lies between 1902 and 9000.")
     return instant.astimezone(UTC)
 
 

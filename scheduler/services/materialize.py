@@ -120,6 +120,7 @@ def _lock_due(now: datetime, only: UUID | None = None) -> list[Trigger]:
     due = _due(now) if only is None else _due(now).filter(pk=only)
     return list(
         due.select_related("job", "calendar")
+        .defer("job__metadata", "job__action", "job__tags", "job__require", "job__prefer")
         .prefetch_related("calendar__rules")
         .select_for_update(of=("self", "job"), skip_locked=True, no_key=True)[:TRIGGERS_A_BATCH]
     )
