@@ -58,7 +58,7 @@ def advanced(schedule: Schedule, after: datetime, until: datetime | None, openin
                 found = occurrences_from(schedule, to_instant(start), until)
                 continue
             open_until = opening.end
-        blocked = 0
+        blocked, limit = 0, None
         yield Fire(at, at)
 
 

@@ -241,6 +241,17 @@ def test_a_policy_that_is_not_there_is_refused(policy):
     assert refused.value.field == "on_blocked"
 
 
+def test_only_an_unbroken_row_of_blocked_occurrences_ends_the_search():
+    """Every Sunday the 29th of February is 28 years from the last one; the row is new after each."""
+    spec = calendar({"effect": "include", "yearly_dates": ["02-29"], "weekdays": [7]})
+    asked = {"after": datetime(2026, 1, 1, tzinfo=UTC), "count": 4, "calendar": spec}
+    for schedule in (
+        CronSchedule("0 3 * * *"),
+        IntervalSchedule(timedelta(days=1), datetime(2026, 1, 1, 3, tzinfo=UTC)),
+    ):
+        assert [instant.year for instant in at(fires(schedule, **asked))] == [2032, 2060, 2088, 2128]
+
+
 # newest, and a registration's text
 
 
