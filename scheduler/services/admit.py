@@ -164,6 +164,11 @@ def _jobs_waiting(name: str, now: datetime) -> QuerySet[Job]:
     )
 
 
+def others_wait(name: str, now: datetime) -> bool:
+    """True where some due run of the domain waits for slots."""
+    return _jobs_waiting(name, now).exists()
+
+
 def _slots_in_use(limits: Iterable[Limits]) -> dict[str, set[int]]:
     used: dict[str, set[int]] = {budget.name: set() for one in limits for budget in one.budgets}
     for name, n in Slot.objects.filter(budget__in=list(used)).values_list("budget", "n"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
+from scheduler.services.admit import admit
 from scheduler.services.finish import time_out
 from scheduler.services.maintenance import end_expired_maintenance
 from scheduler.services.pause import resume_expired
@@ -20,6 +21,13 @@ from scheduler.services.retention import (
     drop_old_heartbeats,
     drop_old_lines,
     drop_old_runs,
+)
+from scheduler.services.waiting import (
+    drop_stray_slots,
+    expire_waiting,
+    gate_strays,
+    pass_over_unclaimed,
+    skip_beyond_depth,
 )
 
 _log = logging.getLogger(__name__)
@@ -43,6 +51,12 @@ CHORES: dict[str, Callable[[datetime, int], int]] = {
     "deadlines": time_out,
     "pauses": resume_expired,
     "maintenance": end_expired_maintenance,
+    "queue_ttl": expire_waiting,
+    "queue_depth": skip_beyond_depth,
+    "unclaimed": pass_over_unclaimed,
+    "stray_runs": gate_strays,
+    "stray_slots": drop_stray_slots,
+    "admit": admit,
     "idempotency_keys": drop_expired_keys,
     "dead_letters": drop_expired_letters,
     "log_lines": drop_old_lines,

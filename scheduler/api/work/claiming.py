@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from datetime import datetime
 from uuid import UUID
 
 from croniq_site.kernel.clock import Clock
+from croniq_site.kernel.database import is_outage
 from croniq_site.kernel.errors import CroniqError, Unavailable
 from scheduler.api.work.pool import Pool
 from scheduler.api.work.waiting import EMPTY, Answer, Claims, Held
@@ -18,6 +20,7 @@ from scheduler.domain.work import Ask, ClaimOutcome, LossCause
 from scheduler.queries.assignments import JobDirectory, assignments
 from scheduler.queries.holders import due_among
 from scheduler.queries.lanes import LaneDirectory, Lanes, Rotation
+from scheduler.services.admit import admit
 from scheduler.services.claim import claim_batch
 from scheduler.services.release import release
 from scheduler.sql.upcoming import upcoming
@@ -35,6 +38,7 @@ whether he keeps it is not told to us."""
 class Round:
     """What one claim brought: an answer an ask (None: nothing for it); ``is_short``: fewer runs than were asked for;
     ``is_more_due``: something due is left; ``falls_due_at``: the monotonic instant of the next (None: none planned);
+    ``gate_at``: that of the next of a limited job, which is to be admitted then (None: not known);
     ``listed_due``: listed runs that are due and that only another poll can have; ``served``: the lanes it took from."""
 
     answers: list[Answer | None]
@@ -42,13 +46,19 @@ class Round:
     is_more_due: bool
     has_progress: bool
     falls_due_at: float | None
+    gate_at: float | None
     listed_due: set[UUID]
     served: frozenset[int]
 
 
-def claim_round(clock: Clock, jobs: JobDirectory, asks: Sequence[Ask], tenants: Lanes) -> Round:
-    """Claim for ``asks`` and, where there was too little, find out when there will be more, by the same ``now``."""
+def claim_round(clock: Clock, jobs: JobDirectory, asks: Sequence[Ask], tenants: Lanes, admits: bool = True) -> Round:
+    """Claim for ``asks`` and, where there was too little, find out when there will be more, by the same ``now``.
+
+    With ``admits`` runs of limited jobs may have fallen due in these lanes: they get their slots first.
+    """
     now, tick = clock.now(), time.monotonic()
+    if admits:
+        _admit(now, tenants)
     outcomes = claim_batch(now, asks, tenants)
     try:
         return _round(now, tick, jobs, asks, tenants, outcomes)
@@ -73,7 +83,8 @@ def _round(
         for outcome in outcomes
     ]
     is_short = sum(map(len, outcomes)) < sum(ask.limit for ask in asks)
-    is_more_due, later = upcoming(lanes_of(tenants), now) if is_short else (True, None)
+    is_more_due, later, gated = upcoming(lanes_of(tenants), now) if is_short else (True, None, None)
+    falls_due = min((at for at in (later, gated) if at is not None), default=None)
     without = [ask for ask, answer in zip(asks, answers, strict=True) if answer is None]
     listed = frozenset().union(*(ask.listed for ask in without)) if is_short and is_more_due else frozenset()
     return Round(
@@ -82,13 +93,29 @@ def _round(
         is_more_due=is_more_due,
         has_progress=any(outcome.claimed or outcome.buried for outcome in outcomes),
         served=frozenset(one.lane_id for outcome in outcomes for one in (*outcome.claimed, *outcome.buried)),
-        falls_due_at=None if later is None else tick + (later - now).total_seconds(),
+        falls_due_at=None if falls_due is None else tick + (falls_due - now).total_seconds(),
+        gate_at=_gate_at(gated, is_short, now, tick),
         listed_due=due_among(listed, now),
     )
 
 
+def _admit(now: datetime, tenants: Lanes) -> None:
+    try:
+        admit(now, lane_ids=lanes_of(tenants))
+    except Exception as error:
+        if is_outage(error):
+            raise
+        _log.exception("due runs of limited jobs could not be admitted; the others are handed out")
+
+
 def lanes_of(tenants: Lanes) -> list[int]:
     return [lane_id for lane_ids in tenants for lane_id in lane_ids]
+
+
+def _gate_at(gated: datetime | None, is_short: bool, now: datetime, tick: float) -> float | None:
+    if not is_short:
+        return None
+    return math.inf if gated is None else tick + (gated - now).total_seconds()
 
 
 def give_back(claims: Claims, now: datetime) -> None:
@@ -120,6 +147,7 @@ class Group:
         self._to_ask: dict[Held, None] = {}
         self._serving: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._gate_at = 0.0
 
     def join(self, held: Held) -> None:
         self._waiting[held] = None
@@ -174,7 +202,8 @@ class Group:
         asks = [Ask(held.holder_id, held.request.free, frozenset(held.request.listed)) for held in asked]
         turns = self._rotation.in_turn(self.lanes, self._directory)
         try:
-            done = await self._pool.write(claim_round, self._clock, self._jobs, asks, turns)
+            admits = time.monotonic() >= self._gate_at
+            done = await self._pool.write(claim_round, self._clock, self._jobs, asks, turns, admits)
         except Exception as error:
             if not isinstance(error, CroniqError):
                 _log.exception("a claim failed")
@@ -183,6 +212,11 @@ class Group:
                 held.fail(error)
             self._wake_in(RECHECK_SECONDS)
             return
+        if done.gate_at is not None:
+            self._gate_at = done.gate_at
+        elif admits or self._gate_at > time.monotonic() + RECHECK_SECONDS:
+            # There is more than enough to do, and nobody looked for the next: then once a second.
+            self._gate_at = time.monotonic() + RECHECK_SECONDS
         self._rotation.note(turns, done.served, self._directory)
         await self._hand_out(asked, rest, done)
 
