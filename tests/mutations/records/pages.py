@@ -23,7 +23,6 @@ RECORDS = [
         old="answer() if request.user.is_authenticated else _sign_in(request)",
         new="answer()",
         red=[ACCESS + "test_whoever_is_not_signed_in_is_sent_to_sign_in_and_comes_back"],
-        quick=True,
     ),
     Mutation(
         name="pages-poll-after-the-session",
@@ -51,7 +50,6 @@ RECORDS = [
             ACCESS + "test_only_the_permission_lets_a_person_act",
             ACCESS + "test_only_the_permission_lets_a_person_cancel",
         ],
-        quick=True,
     ),
     Mutation(
         name="pages-act-by-post",
