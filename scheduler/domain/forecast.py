@@ -14,16 +14,17 @@ from itertools import accumulate, islice, pairwise
 
 from calendars.domain import holiday_days
 from calendars.domain.openings import Openings
-from calendars.domain.rules import CalendarSpec, OnBlocked, Rule
+from calendars.domain.rules import OnBlocked, Rule
 from calendars.domain.zones import DAY, Span, Zone, load_zone, to_instant, to_seconds
 from scheduler.domain.cron import Cron, matching_days, parse_cron
 from scheduler.domain.occurrences import TICK, to_micro
-from scheduler.domain.schedules import CronSchedule, IntervalSchedule, OnceSchedule, Schedule, fires, occurrences
+from scheduler.domain.schedules import CronSchedule, IntervalSchedule, OnceSchedule, Schedule, occurrences
 from scheduler.domain.walk import cron_seconds
 
 _SECOND = 1_000_000
 _SPARE_DAYS = 3  # before the first and after the last day: a zone's day is up to one apart
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
+MOST_DAYS_MOVED = 400
 NEVER_OPEN = "outside of the open times"
 
 OpenParts = Sequence[tuple[int, int]]
@@ -67,13 +68,22 @@ def blocked(
                 yield at, why_closed(gate, at)
 
 
-def where_moved(
-    at: datetime, zone: str, calendar: CalendarSpec, policy: OnBlocked, *, since: datetime
-) -> datetime | None:
-    """Where a blocked occurrence goes that does not only give way to later ones; for `preceding` that may be past."""
-    after = min(since, at - TICK) if policy is OnBlocked.PRECEDING else at - TICK
-    moved = fires(OnceSchedule(at, zone), after=after, count=1, calendar=calendar, on_blocked=policy)
-    return moved[0].at if moved and moved[0].at > since else None
+def where_moved(at: datetime, zone: Zone, gate: Openings, policy: OnBlocked, *, since: datetime) -> datetime | None:
+    """Where a blocked occurrence goes that does not only give way to later ones; for `preceding` that may be past, but
+    not at or before ``since``. None: nowhere, or farther than `MOST_DAYS_MOVED`."""
+    second = to_seconds(at)
+    if policy is OnBlocked.DEFER:
+        opening = gate.at_or_after(second, second + MOST_DAYS_MOVED * DAY)
+        return None if opening is None else to_instant(opening.start)
+    day, time = divmod(second + zone.offset_at(second), DAY)
+    step = -1 if policy is OnBlocked.PRECEDING else 1
+    for moved_day in range(day + step, day + step * (MOST_DAYS_MOVED + 1), step):
+        target = zone.to_utc(moved_day * DAY + time)
+        if gate.at_or_after(target, target) is not None:
+            is_shown = target + zone.offset_at(target) == moved_day * DAY + time
+            moved = to_instant(target) + (at - to_instant(second) if is_shown else timedelta())
+            return moved if moved > since else None
+    return None
 
 
 def why_closed(gate: Openings, at: datetime) -> str:

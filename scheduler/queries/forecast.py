@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -26,7 +26,7 @@ from scheduler.queries.gates import Gates
 MOST_BUCKETS = 1000
 MOST_TRIGGERS = 5000
 MOST_LISTED = 2000
-MOST_WALKED, MOST_WALKED_TOGETHER = 2000, 50_000
+MOST_WALKED, MOST_WALKED_TOGETHER = 1000, 10_000
 """Where arithmetic does not do (a policy moves fires, or triggers of one job meet) so many fires of a trigger, and of
 all triggers, are walked through; beyond them the numbers are bounds."""
 
@@ -122,7 +122,7 @@ def forecast(
         Bucket(edges[n], edges[n + 1], reading.fires[n], reading.blocked[n], reading.paused[n])
         for n in range(len(edges) - 1)
     )
-    jobs = tuple(_shortened(reading.jobs))
+    jobs = tuple(reading.with_destinations(job) for job in _shortened(reading.jobs))
     return Forecast(start, end, buckets, jobs, tuple(reading.broken), reading.is_exact, max(0, left_out))
 
 
@@ -157,6 +157,7 @@ class _Reading:
         self._specs: dict[int, CalendarSpec] = {}
         self._tallies: dict[Hashable, _Tally] = {}
         self._walked = 0
+        self._destinations: dict[UUID, Callable[[datetime], datetime | None]] = {}
         self._by_job: dict[int, list[tuple[Trigger, Gates]]] = defaultdict(list)
 
     def add(self, trigger: Trigger) -> None:
@@ -177,6 +178,16 @@ class _Reading:
         """Add up the jobs, in the order of their keys."""
         for triggers in self._by_job.values():
             self._add_job(triggers[0][0].job, triggers)
+
+    def with_destinations(self, job: JobForecast) -> JobForecast:
+        """The job with where its blocked occurrences go: asked for only of those that are listed in the end."""
+        if not any(item.is_blocked for item in job.coming):
+            return job
+        coming = (
+            replace(item, moved_to=self._destinations[item.trigger_id](item.at)) if item.is_blocked else item
+            for item in job.coming
+        )
+        return replace(job, coming=tuple(coming))
 
     def _break(self, trigger: Trigger, refused: InvalidInput) -> None:
         self.broken.append(BrokenTrigger(trigger.job.job_key, trigger.pk, refused.message))
@@ -270,7 +281,7 @@ class _Reading:
                 moved_from = fire.occurrence_at if fire.occurrence_at != fire.at else None
                 yield replace(plain, at=fire.at, moved_from=moved_from)
         if any(tally.blocked):
-            moved_to = gates.destination_of(trigger)
+            self._destinations[trigger.pk] = gates.destination_of(trigger)
             for at, rule in islice(gates.hollow(), self.per_job):
                 yield replace(
                     plain,
@@ -279,7 +290,6 @@ class _Reading:
                     calendar=trigger.calendar.name,
                     rule=rule,
                     policy=trigger.on_blocked,
-                    moved_to=moved_to(at),
                 )
 
 

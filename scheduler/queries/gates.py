@@ -9,6 +9,7 @@ from datetime import datetime
 
 from calendars.domain.openings import Openings, openings_of
 from calendars.domain.rules import CalendarSpec, Effect, OnBlocked, Rule
+from calendars.domain.zones import load_zone
 from scheduler.domain.forecast import blocked, closed_parts, open_parts, where_moved
 from scheduler.domain.occurrences import TICK, to_micro
 from scheduler.domain.schedules import CronSchedule, Schedule
@@ -88,7 +89,8 @@ class Gates:
         if calendar is None:
             return lambda at: None
         if policy is not OnBlocked.ADVANCE:
-            return lambda at: where_moved(at, zone_of(trigger), calendar, policy, since=trigger.created_at)
+            zone, gate = load_zone(zone_of(trigger)), openings_of(calendar)
+            return lambda at: where_moved(at, zone, gate, policy, since=trigger.created_at)
         following: list[datetime | None] = []
 
         def next_fire(at: datetime) -> datetime | None:
