@@ -227,6 +227,15 @@ def test_the_search_for_a_fire_that_never_comes_is_bounded():
     assert openings.days_looked_at - before <= 16 * 366
 
 
+def test_years_that_begin_alike_are_looked_at_once():
+    """The 31st is never a 30th: seven days in each of fourteen kinds of years tell so."""
+    spec = calendar({"effect": "include", "month_days": [30], "window_start": "02:00", "window_end": "04:00"})
+    openings = openings_of(spec)
+    before = openings.days_looked_at
+    assert next_fire(CronSchedule("0 3 31 * *"), after=NOON, calendar=spec) is None
+    assert openings.days_looked_at - before <= 1900 + 14 * 7
+
+
 def test_a_leap_day_that_is_a_sunday_is_not_never():
     spec = calendar({"effect": "include", "yearly_dates": ["02-29"], "weekdays": [7]})
     assert next_fire(CronSchedule("0 3 * * *"), after=NOON, calendar=spec).at == datetime(2032, 2, 29, 3, tzinfo=UTC)
