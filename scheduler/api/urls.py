@@ -45,6 +45,8 @@ urlpatterns = [
     path("v1/runners", runners.Runners.as_view()),
     path("v1/runners/<str:runner_id>", runners.OneRunner.as_view()),
     path("v1/dead-letters", dead_letters.DeadLetters.as_view()),
+    path("v1/dead-letters/bulk-delete", dead_letters.DeleteDeadLetters.as_view()),
+    path("v1/dead-letters/<str:letter_id>/replay", dead_letters.ReplayDeadLetter.as_view()),
     path("v1/dead-letters/<str:letter_id>", dead_letters.OneDeadLetter.as_view()),
     # Whatever else: JSON, also while DEBUG is on and Django would show its own page.
     re_path(r"^v1(?:/.*)?$", not_found),

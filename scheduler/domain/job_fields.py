@@ -31,11 +31,6 @@ STRATEGIES = ("fixed", "linear", "exponential")
 _SMALLINT = 32_767
 _COUNT_MOST = 10_000
 
-LATER = {
-    "dead_letter_replay_max_age": None,
-}
-"""Fields of the protocol that this version does not act on, and the one value (beside null) that asks for nothing."""
-
 
 def job_key_of(field: str, value: Any) -> str:
     """Two or three parts joined by ``:``, printable, 255 characters at most, without ``/`` (it is a part of a URL)."""
@@ -100,6 +95,7 @@ FIELDS: dict[str, tuple[str, Any, Reader]] = {
     "dead_letter_enabled": ("dead_letter_enabled", True, flag_of),
     "dead_letter_retention": ("dead_letter_retention_seconds", 30 * 86_400.0, _retention_of),
     "dead_letter_operator_hint": ("dead_letter_operator_hint", "", text_of),
+    "dead_letter_replay_max_age": ("dead_letter_replay_max_age_seconds", None, seconds_of),
 }
 
 RETRY: dict[str, tuple[str, Any, Reader]] = {
@@ -117,10 +113,7 @@ def job_columns(fields: Mapping[str, Any], *, partial: bool) -> dict[str, Any]:
     null is the default. A missing field is untouched when ``partial``, else the default too, except ``is_active`` and
     ``tenant``, which only a value changes: saying again what a job does must not wake one that was switched off.
     """
-    refuse_unknown(fields, {*FIELDS, *LATER, "retry", "is_active", "tenant", "job_key"})
-    for field, nothing in LATER.items():
-        if fields.get(field) not in (None, nothing):
-            raise InvalidInput.of(field, f"{field} comes with a later version of Croniq; leave it out.")
+    refuse_unknown(fields, {*FIELDS, "retry", "is_active", "tenant", "job_key"})
     columns: dict[str, Any] = {}
     for field, (column, default, reader) in FIELDS.items():
         if field in fields or not partial:

@@ -19,6 +19,7 @@ from runners.services.audit import SYSTEM, Actor, Event, record_events
 from scheduler.domain.inputs import text_of
 from scheduler.domain.trigger_fields import instant_of
 from scheduler.models import Maintenance, QueueEntry, Run, Slot
+from scheduler.services.admit import settle_jobs_later
 from scheduler.services.wake import wake
 from scheduler.sql.planned import close_runs, delete_waiting
 
@@ -79,7 +80,9 @@ def _end_step(now: datetime, actor: Actor, *, only_if_over: bool) -> int | None:
             return None
         end = min(now, row.until) if row.until is not None else now
         gone = delete_waiting(_fell_due(row.began_at, end))
-        Slot.objects.filter(run_id__in=gone).delete()
+        slots = Slot.objects.filter(run_id__in=gone)
+        settle_jobs_later(set(slots.values_list("run__job_id", flat=True)), now)
+        slots.delete()
         close_runs(gone, Run.Verdict.SKIPPED, MAINTENANCE, now)
         changes: dict[str, Any] = {"skipped": row.skipped + len(gone)}
         if len(gone) < SKIPPED_PER_TRANSACTION:

@@ -14,7 +14,7 @@ from runners.domain.scopes import Principal
 from runners.services.audit import SYSTEM, Actor, Event, record_events
 from scheduler.domain.inputs import metadata_of, seconds_of, text_of
 from scheduler.domain.job_fields import capabilities_of, job_key_of
-from scheduler.models import IdempotencyKey, Job, Lane, QueueEntry, Run
+from scheduler.models import IdempotencyKey, Job, QueueEntry, Run
 from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.jobs import lock_job_of_key
 from scheduler.services.lanes import lane_for
@@ -84,13 +84,20 @@ def trigger_run(
                 retry_after_seconds=RETRY_AFTER_SECONDS,
                 extra={"execution_id": "", "queued": 0, "deduplicated": False},
             )
-        run_id, lane = _insert(job, wish, now)
+        run_id = insert_run(
+            job,
+            now,
+            kind=Run.Kind.TRIGGERED,
+            metadata=wish.metadata,
+            require=wish.require,
+            prefer=wish.prefer,
+            timeout_seconds=wish.timeout_seconds,
+        )
         if wish.key:
             _keep_key(job, wish.key, run_id, now)
         actor = actor or (Actor(principal.actor_type, principal.name) if principal else SYSTEM)
         diff = {"execution_id": str(run_id)}
         record_events([Event("job.triggered", "job", job_key, actor, job.tenant, diff)], now)
-        wake([lane.pk])
         return TriggerResult(run_id, queue_depth(job, now))
 
 
@@ -144,37 +151,53 @@ def _keep_key(job: Job, key: str, run_id: UUID, now: datetime) -> None:
         IdempotencyKey.objects.create(job=job, key=key, **fresh)
 
 
-def _insert(job: Job, wish: _Wish, now: datetime) -> tuple[UUID, Lane]:
-    has_own_lane = bool(wish.require or wish.prefer)
+def insert_run(
+    job: Job,
+    now: datetime,
+    *,
+    kind: Run.Kind,
+    metadata: dict[str, Any] | None = None,
+    require: list[str] | None = None,
+    prefer: list[str] | None = None,
+    timeout_seconds: float | None = None,
+    scheduled_for: datetime | None = None,
+    occurrence_at: datetime | None = None,
+    replay_of_id: UUID | None = None,
+) -> UUID:
+    """Make a run that is due now and that no schedule asked for; ``scheduled_for`` None: now. What is None or empty is
+    the job's. Needs the transaction and the lock of the job."""
+    has_own_lane = bool(require or prefer)
     lane = job.lane
     if has_own_lane:
-        lane = lane_for(job.tenant, wish.require or job.require, wish.prefer or job.prefer, job.priority, job.pin)
+        lane = lane_for(job.tenant, require or job.require, prefer or job.prefer, job.priority, job.pin)
     run = Run.objects.create(
         id=uuid7(now),
         job=job,
-        kind=Run.Kind.TRIGGERED,
-        scheduled_for=now,
-        occurrence_at=now,
+        kind=kind,
+        scheduled_for=scheduled_for or now,
+        occurrence_at=occurrence_at or scheduled_for or now,
         created_at=now,
-        metadata=wish.metadata,
-        require=wish.require or None,
-        prefer=wish.prefer or None,
-        timeout_seconds=wish.timeout_seconds,
+        metadata=metadata,
+        require=require or None,
+        prefer=prefer or None,
+        timeout_seconds=timeout_seconds,
+        replay_of_id=replay_of_id,
     )
     QueueEntry.objects.create(
         run=run,
         job=job,
         lane=lane,
         own_lane=has_own_lane,
-        # Never held: a person who triggers a paused job wants it to run.
+        # Never held: a person who asks for a run of a paused job wants it to run.
         state=QueueEntry.State.GATED if is_limited(job) else QueueEntry.State.READY,
         available_at=now,
         waits_since=now,
         max_attempts=most_attempts(job),
         max_losses=job.max_losses,
         lease_seconds=job.lease_seconds,
-        timeout_seconds=wish.timeout_seconds or job.timeout_seconds,
+        timeout_seconds=timeout_seconds or job.timeout_seconds,
     )
     if is_limited(job):
         settle_later([domain_of(job)], now)
-    return run.pk, lane
+    wake([lane.pk])
+    return run.pk

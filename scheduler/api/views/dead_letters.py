@@ -12,7 +12,11 @@ from runners.api.parameters import instant_part, text_of, uuid_in_path
 from runners.api.views import ApiView
 from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
+from scheduler.api.views.jobs import actor_of
+from scheduler.domain.inputs import flag_of
+from scheduler.domain.job_fields import refuse_unknown
 from scheduler.queries.letters import letter_detail, letter_list
+from scheduler.services.letters import delete_letter, delete_letters, replay_letter
 
 
 class DeadLetters(ApiView):
@@ -39,7 +43,7 @@ class DeadLetters(ApiView):
 
 
 class OneDeadLetter(ApiView):
-    required_scope = {"GET": "dead-letters:read"}
+    required_scope = {"GET": "dead-letters:read", "DELETE": "dead-letters:write"}
 
     @openapi.documented("getDeadLetter", "One dead letter.", {200: schema.LetterAnswer}, refuses=(400, 404))
     def get(self, request: Request, letter_id: str) -> Response:
@@ -47,3 +51,54 @@ class OneDeadLetter(ApiView):
         if letter is None:
             raise NotFound(f"There is no dead letter {letter_id}.")
         return Response(wire.letter_body(letter))
+
+    @openapi.documented("deleteDeadLetter", "Throw a dead letter away.", {204: None}, refuses=(400, 404))
+    def delete(self, request: Request, letter_id: str) -> Response:
+        delete_letter(uuid_in_path(letter_id), self.now, actor_of(self), self.principal)
+        return Response(status=204)
+
+
+class ReplayDeadLetter(ApiView):
+    required_scope = {"POST": "dead-letters:write"}
+
+    @openapi.documented(
+        "replayDeadLetter",
+        "Run what died once more, with fresh attempts. A letter is replayed once: again answers the same run.",
+        {200: schema.ReplayAnswer},
+        body=schema.ReplayBody,
+        refuses=(400, 404, 409),
+    )
+    def post(self, request: Request, letter_id: str) -> Response:
+        refuse_unknown(self.body, {"force"})
+        force = flag_of("force", self.body.get("force", False))
+        replay = replay_letter(uuid_in_path(letter_id), self.now, actor_of(self), self.principal, force=force)
+        return Response(
+            {
+                "execution_id": str(replay.run_id),
+                "attempt": 1,
+                "scheduled_for": wire.instant(replay.scheduled_for),
+            }
+        )
+
+
+class DeleteDeadLetters(ApiView):
+    required_scope = {"POST": "dead-letters:write"}
+
+    @openapi.documented(
+        "deleteDeadLetters",
+        "Throw dead letters away: those of ids, or all; of one job where job_key is given.",
+        {200: schema.BulkDeleteAnswer},
+        body=schema.BulkDeleteBody,
+        refuses=(400, 413),
+    )
+    def post(self, request: Request) -> Response:
+        refuse_unknown(self.body, {"ids", "all", "job_key"})
+        deleted = delete_letters(
+            self.now,
+            actor_of(self),
+            self.principal,
+            ids=self.body.get("ids"),
+            everything=self.body.get("all"),
+            job_key=self.body.get("job_key"),
+        )
+        return Response({"deleted": deleted})

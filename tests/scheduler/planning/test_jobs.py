@@ -65,6 +65,7 @@ def test_every_field_of_this_version_is_kept(now):
         dead_letter_enabled=False,
         dead_letter_retention="0s",
         dead_letter_operator_hint="call Bob",
+        dead_letter_replay_max_age="36h",
         action={
             "type": "command",
             "argv": ["/bin/echo", "hi"],
@@ -77,6 +78,7 @@ def test_every_field_of_this_version_is_kept(now):
     job = Job.objects.select_related("lane").get()
     assert job.metadata == {"region": "eu"}
     assert (job.timeout_seconds, job.lease_seconds, job.max_retries, job.max_losses) == (5400, 7.5, 0, 0)
+    assert job.dead_letter_replay_max_age_seconds == 36 * 3600
     assert (job.retry_strategy, job.retry_base_seconds, job.retry_step_seconds) == ("fixed", 3, 4)
     assert (job.retry_cap_seconds, job.retry_jitter) == (300, 0)
     assert (job.require, job.prefer, job.pin, job.priority) == (["eu", "gpu"], ["ssd"], "runner-7", -5)
@@ -117,7 +119,8 @@ BAD = [
     ("overlap", 1),
     ("coalesce", "yes"),
     ("queue_ttl", "0s"),
-    ("dead_letter_replay_max_age", "1d"),
+    ("dead_letter_replay_max_age", "0s"),
+    ("dead_letter_replay_max_age", True),
     ("description", 7),
     ("description", "a\x00b"),
     ("description", "x" * 10_001),
