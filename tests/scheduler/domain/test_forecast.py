@@ -185,3 +185,10 @@ def test_where_an_occurrence_goes_is_where_a_schedule_of_it_alone_fires(policy, 
         far = fired and abs(fired[0].at - at) > timedelta(days=400)
         expected = fired[0].at if fired and not far else None
         assert where_moved(at, load_zone(zone), gate, policy, since=since) == expected
+
+
+def test_a_roll_that_never_ends_is_given_up_after_400_days() -> None:
+    office = Openings(CalendarSpec("UTC", (Rule(Effect.INCLUDE, "office", window=(time(9), time(17))),)))
+    before = office.days_looked_at
+    assert where_moved(vienna(1, 22), load_zone("UTC"), office, OnBlocked.FOLLOWING, since=vienna(1)) is None
+    assert office.days_looked_at - before <= 401

@@ -1,0 +1,124 @@
+"""The forecast: counts without walking, what is blocked and where it goes, bounds of what is worked out."""
+
+from tests.mutations.record import Mutation
+
+DOMAIN = "scheduler/domain/forecast.py"
+QUERY = "scheduler/queries/forecast.py"
+GATES = "scheduler/queries/gates.py"
+PURE = "tests/scheduler/domain/test_forecast.py::"
+STORIES = "tests/scheduler/api/test_forecast.py::"
+
+RECORDS = [
+    Mutation(
+        name="forecast-fold-counted-once",
+        mechanism="A fixed-time match that comes twice is counted once.",
+        file=DOMAIN,
+        old="low = max(at + span.offset + 1, span.seen) if cron.fixed else at + span.offset + 1",
+        new="low = at + span.offset + 1",
+        red=[PURE + "test_what_is_counted_is_what_a_walk_finds"],
+    ),
+    Mutation(
+        name="forecast-gap-counted",
+        mechanism="A match that a gap skips is counted at the gap's end.",
+        file=DOMAIN,
+        old="total += len(list(cron_seconds(cron, zone, at, at)))",
+        new="total += 0",
+        red=[PURE + "test_what_is_counted_is_what_a_walk_finds"],
+    ),
+    Mutation(
+        name="forecast-calendar-counted",
+        mechanism="Only occurrences at which the calendar is open are fires.",
+        file=QUERY,
+        old="allowed = counts(gates.schedule, edges, gates.allowed) if gates.calendar is not None else wanted",
+        new="allowed = wanted",
+        red=[STORIES + "test_what_is_blocked_is_listed_with_its_rule_and_where_it_went"],
+    ),
+    Mutation(
+        name="forecast-window-is-no-calendar",
+        mechanism="What is outside of the daily window is neither a fire nor blocked.",
+        file=QUERY,
+        old="wanted = counts(gates.schedule, edges, gates.wanted)",
+        new="wanted = counts(gates.schedule, edges)",
+        red=[STORIES + "test_a_daily_window_is_no_calendar"],
+    ),
+    Mutation(
+        name="forecast-moved-to-next-fire",
+        mechanism="With advance a blocked occurrence gives way to the schedule's next fire.",
+        file=GATES,
+        old="if not following or (following[0] is not None and following[0] <= at):",
+        new="if not following:",
+        red=[STORIES + "test_what_is_blocked_is_listed_with_its_rule_and_where_it_went"],
+    ),
+    Mutation(
+        name="forecast-moved-days-bounded",
+        mechanism="Where a roll goes is looked for over 400 days at most.",
+        file=DOMAIN,
+        old="step * (MOST_DAYS_MOVED + 1)",
+        new="step * 20_000",
+        red=[PURE + "test_a_roll_that_never_ends_is_given_up_after_400_days"],
+    ),
+    Mutation(
+        name="forecast-paused-apart",
+        mechanism="Fires of paused jobs are counted apart.",
+        file=QUERY,
+        old="into = self.paused if is_paused else self.fires",
+        new="into = self.fires",
+        red=[STORIES + "test_paused_jobs_are_flagged_and_do_not_count"],
+    ),
+    Mutation(
+        name="forecast-broken-alone",
+        mechanism="A broken trigger is listed and stops only itself.",
+        file=QUERY,
+        old="self.broken.append(BrokenTrigger(trigger.job.job_key, trigger.pk, refused.message))",
+        new="raise refused",
+        red=[STORIES + "test_a_broken_trigger_is_listed_and_stops_only_itself"],
+    ),
+    Mutation(
+        name="forecast-met-once",
+        mechanism="An instant that two triggers of a job give is one run.",
+        file=QUERY,
+        old="if len(tallies) > 1 and self._is_met(tallies):",
+        new="if False:",
+        red=[STORIES + "test_two_triggers_that_meet_are_one_run"],
+    ),
+    Mutation(
+        name="forecast-walks-bounded",
+        mechanism="No more than so many fires of a trigger are walked through.",
+        file=QUERY,
+        old="room = min(MOST_WALKED, MOST_WALKED_TOGETHER - self._walked)",
+        new="room = 10**9",
+        red=[STORIES + "test_too_many_to_walk_through_is_said"],
+    ),
+    Mutation(
+        name="forecast-list-bounded",
+        mechanism="All jobs together list at most so many.",
+        file=QUERY,
+        old="if len(instants) <= MOST_LISTED:",
+        new="if True:",
+        red=[STORIES + "test_what_all_together_list_is_bounded_and_the_rest_counted"],
+    ),
+    Mutation(
+        name="forecast-triggers-bounded",
+        mechanism="No more than so many triggers are looked at; the others are counted.",
+        file=QUERY,
+        old="for trigger in rows[:MOST_TRIGGERS]:",
+        new="for trigger in rows:",
+        red=[STORIES + "test_what_all_together_list_is_bounded_and_the_rest_counted"],
+    ),
+    Mutation(
+        name="forecast-tenant",
+        mechanism="A key with a tenant sees its tenant's jobs only.",
+        file=QUERY,
+        old="rows = rows.filter(job__tenant=tenant)",
+        new="pass",
+        red=[STORIES + "test_another_tenants_jobs_are_not_told", STORIES + "test_who_may_ask"],
+    ),
+    Mutation(
+        name="forecast-buckets-bounded",
+        mechanism="No more than 1,000 buckets.",
+        file="scheduler/api/views/forecast.py",
+        old="if -(-window // bucket) > MOST_BUCKETS:",
+        new="if False:",
+        red=[STORIES + "test_nonsense_is_refused_by_the_parameters_name"],
+    ),
+]
