@@ -15,7 +15,7 @@ from scheduler.queries.fires import next_fires
 from scheduler.sql.arrays import ArrayHolds
 
 OVERDUE_AFTER = timedelta(seconds=60)
-"""A due run that nobody has taken for so long makes its job overdue."""
+"""A due run that nobody has taken for so long, or a fire of which there is no run, makes its job overdue."""
 
 _WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
 
@@ -94,7 +94,7 @@ def job_states(jobs: Iterable[Job], now: datetime) -> list[JobState]:
         .order_by()
     )
     errors = dict(Trigger.objects.filter(job_id__in=ids).exclude(config_error="").values_list("job_id", "config_error"))
-    upcoming = next_fire_instants(ids, now)
+    upcoming, missed = _upcoming(ids, now)
     return [
         JobState(
             job_key=job.job_key,
@@ -102,7 +102,7 @@ def job_states(jobs: Iterable[Job], now: datetime) -> list[JobState]:
             next_fire_at=upcoming.get(job.pk) if status_of(job) == "active" else None,
             last_fired_at=annotated[job.pk].last_fired_at,
             fire_count=counts.get(job.pk, 0),
-            overdue=bool(annotated[job.pk].has_late) and status_of(job) == "active",
+            overdue=(bool(annotated[job.pk].has_late) or job.pk in missed) and status_of(job) == "active",
             config_error=errors.get(job.pk, ""),
         )
         for job in jobs
@@ -118,6 +118,11 @@ def status_of(job: Job) -> str:
 
 def next_fire_instants(job_ids: Iterable[int], now: datetime) -> dict[int, datetime]:
     """Return the next fire of each job that has one: planned already, else what its triggers say. Three queries."""
+    return _upcoming(job_ids, now)[0]
+
+
+def _upcoming(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datetime], set[int]]:
+    """The next fires, and the jobs with a fire that should have been a run long ago: no `materialize` came by."""
     job_ids = list(job_ids)
     found = dict(
         QueueEntry.objects.filter(job_id__in=job_ids, state__in=_WAITING, attempt=0, run__scheduled_for__gt=now)
@@ -132,15 +137,19 @@ def next_fire_instants(job_ids: Iterable[int], now: datetime) -> dict[int, datet
         .prefetch_related("calendar__rules")
     )
     planned = frozenset(found)
+    missed = set()
     for trigger in beyond_the_horizon:
         at = _next_of(trigger, now)
+        since = _next_of(trigger, trigger.cursor_at) if trigger.cursor_at < now - OVERDUE_AFTER else None
+        if since is not None and since < now - OVERDUE_AFTER:
+            missed.add(trigger.job_id)
         if at is not None and trigger.job_id not in planned:
             found[trigger.job_id] = min(at, found.get(trigger.job_id, at))
-    return found
+    return found, missed
 
 
-def _next_of(trigger: Trigger, now: datetime) -> datetime | None:
+def _next_of(trigger: Trigger, after: datetime) -> datetime | None:
     try:
-        return next(iter(next_fires(trigger, now, 1)), None)
+        return next(iter(next_fires(trigger, after, 1)), None)
     except InvalidInput:
         return None  # broken: its config_error says why, and it must not take the others' answer along

@@ -121,4 +121,12 @@ RECORDS = [
         new="if False:",
         red=[STORIES + "test_nonsense_is_refused_by_the_parameters_name"],
     ),
+    Mutation(
+        name="states-missed-is-overdue",
+        mechanism="A job whose fires nobody plans is overdue.",
+        file="scheduler/queries/jobs.py",
+        old="or job.pk in missed)",
+        new="or False)",
+        red=["tests/scheduler/api/test_job_states.py::test_a_job_whose_fires_nobody_planned_is_overdue"],
+    ),
 ]
