@@ -220,7 +220,9 @@ class _Rolls:
         source = day
         while alive:
             source += 1 if self.back else -1
-            if not self.first_source <= source <= self.last_source or (self.back and not self._has_more(source)):
+            if source > self.last_source or (self.back and not self._has_more(source)):
+                break
+            if source < self.first_source and not self.back:
                 break
             closed = _without(alive, self.days.open_parts(source, low, high))
             if not self.back and closed == ((low, high),):
@@ -236,7 +238,7 @@ class _Rolls:
         """Add what a day has: at times that were alive where a clock changes, else at those at which it is closed."""
         if self.days.shift(day) is None or day == self.first_source:
             met["named", day] = _Met(day, None, (), self._blocked_times(day, low, high, alive))
-        elif closed and (key := self.sources.key(day)) is not None:
+        elif closed and day > self.first_source and (key := self.sources.key(day)) is not None:
             if not self.back:
                 met.pop((key, closed), None)  # what is farther is said last
                 met[key, closed] = _Met(day, key, closed, {})

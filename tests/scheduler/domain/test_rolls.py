@@ -149,12 +149,13 @@ def test_a_blocked_occurrence_of_cron_goes_to_its_local_time_on_the_next_or_prev
     policy=st.sampled_from(["following", "preceding"]),
     every=st.sampled_from([timedelta(hours=6), DAY, timedelta(hours=25), timedelta(minutes=437), 7 * DAY, 2.5 * DAY]),
     micro=st.sampled_from([0, 250_000]),
+    lead=st.sampled_from([20, 20, 3, -2]),
     shift=st.integers(-12 * 24, 8 * 24),
     days=st.sampled_from([0.05, 1.0, 6.0]),
 )
-def test_a_blocked_occurrence_of_an_interval_too(zone, rules, policy, every, micro, shift, days):
+def test_a_blocked_occurrence_of_an_interval_too(zone, rules, policy, every, micro, lead, shift, days):
     around = utc(ZONES[zone])
-    anchor = around - timedelta(days=20, hours=3, minutes=7) + micro * TICK
+    anchor = around - timedelta(days=lead, hours=3, minutes=7) + micro * TICK
     after = around + timedelta(hours=shift)
     spec, schedule = calendar(*rules, timezone=zone), IntervalSchedule(every, anchor, zone)
     until, since = after + timedelta(days=days), around - 30 * DAY

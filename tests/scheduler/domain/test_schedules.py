@@ -259,6 +259,9 @@ def test_only_an_unbroken_row_of_blocked_occurrences_ends_the_search():
         IntervalSchedule(timedelta(days=1), datetime(2026, 1, 1, 3, tzinfo=UTC)),
     ):
         assert [instant.year for instant in at(fires(schedule, **asked))] == [2032, 2060, 2088, 2128]
+    once_closed = calendar({"effect": "exclude", "dates": ["2027-01-01"]})
+    found = fires(CronSchedule("0 0 1 1 *"), after=asked["after"], count=60, calendar=once_closed)
+    assert [instant.year for instant in at(found)] == list(range(2028, 2088))
 
 
 # newest, and a registration's text

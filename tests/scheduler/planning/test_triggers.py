@@ -104,6 +104,35 @@ def test_a_blocked_once_is_deferred_unless_it_says_otherwise(now):
     assert make_trigger(job, now, every="1h").on_blocked == "advance"
 
 
+@pytest.mark.parametrize(
+    ("policy", "first"),
+    [("following", datetime(2026, 3, 9, 2, tzinfo=UTC)), ("preceding", datetime(2026, 3, 6, 2, tzinfo=UTC))],
+)
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"cron_expression": "0 3 * * SUN"},
+        {"every": "7d", "anchor": "2026-03-08T02:00:00Z"},
+        {"run_at": "2026-03-08T02:00:00Z"},
+    ],
+    ids=["cron", "interval", "once"],
+)
+def test_a_blocked_sunday_goes_to_monday_or_friday_at_its_local_time(now, schedule, policy, first):
+    """On 29 March the clock of the trigger's zone goes forward; the calendar's zone is another."""
+    workdays = CalendarFactory(name="workdays")
+    CalendarRuleFactory(calendar=workdays, weekdays=[1, 2, 3, 4, 5])
+    trigger = make_trigger(
+        make_job(now), now, **schedule, timezone="Europe/Vienna", calendar="workdays", on_blocked=policy
+    )
+    found = next_fires(trigger, now, 5)
+    assert found[0] == first
+    if "cron_expression" in schedule:
+        summer = first + timedelta(days=28, hours=-1)
+        assert found[4] == summer
+    if "run_at" in schedule:
+        assert len(found) == 1
+
+
 def test_a_trigger_may_become_of_another_kind(now):
     job = make_job(now)
     trigger = make_trigger(job, now, every="1h")
