@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Min, QuerySet
+from django.db.models import QuerySet
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage, write_transaction
 from croniq_site.kernel.text import cleaned
@@ -19,6 +19,10 @@ _log = logging.getLogger(__name__)
 
 TRIGGERS_A_BATCH = 100
 RUNS_A_PASS = 10_000
+LOOK_AT_CURSORS_EVERY = timedelta(minutes=1)
+
+_looked_at: datetime | None = None
+"""When this process last looked for cursors beyond the horizon."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ def _due(now: datetime) -> QuerySet[Trigger]:
     """The triggers that are due to be planned, longest due first."""
     return Trigger.objects.filter(
         enabled=True, next_materialize_at__lte=now, job__is_active=True, job__deleted_at__isnull=True
-    ).order_by("next_materialize_at", "pk")
+    ).order_by("next_materialize_at")
 
 
 def _lock_due(now: datetime, only: UUID | None = None) -> list[Trigger]:
@@ -128,7 +132,14 @@ def _lock_due(now: datetime, only: UUID | None = None) -> list[Trigger]:
 
 def reset_cursors(now: datetime) -> int:
     """Take back to ``now`` every cursor beyond the horizon: the clock was stepped back, and what lies between would
-    never be planned. Runs that exist stay the only ones of their occurrences."""
+    never be planned. Runs that exist stay the only ones of their occurrences.
+
+    It reads every trigger, so it does so at a process's first pass, when its clock went back, and once a minute else.
+    """
+    global _looked_at
+    if _looked_at is not None and _looked_at <= now < _looked_at + LOOK_AT_CURSORS_EVERY:
+        return 0
+    _looked_at = now
     with write_transaction():
         beyond = Trigger.objects.filter(enabled=True, cursor_at__gt=now + horizon())
         ids = list(beyond.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True))
@@ -142,4 +153,5 @@ def next_due_at() -> datetime | None:
     waiting = Trigger.objects.filter(
         enabled=True, next_materialize_at__isnull=False, job__is_active=True, job__deleted_at__isnull=True
     )
-    return waiting.aggregate(at=Min("next_materialize_at"))["at"]
+    # The first of the index; an aggregate over the join would read all.
+    return waiting.order_by("next_materialize_at").values_list("next_materialize_at", flat=True).first()

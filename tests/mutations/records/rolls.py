@@ -94,8 +94,8 @@ RECORDS = [
         name="window-computes-equal-ones-once",
         mechanism="Equal schedules in one window are computed once.",
         file="scheduler/domain/window.py",
-        old="@lru_cache(maxsize=512)\n",
-        new="",
+        old="@lru_cache(maxsize=512)",
+        new="@lru_cache(maxsize=0)",
         red=[WINDOW + "test_equal_schedules_are_computed_once_in_a_window"],
     ),
     Mutation(
