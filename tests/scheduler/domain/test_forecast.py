@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time as clock
+from bisect import bisect_left
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +84,18 @@ def test_what_is_counted_is_what_a_walk_finds(schedule, edges, gates) -> None:
         for low, high in pairwise(edges)
     ]
     assert counts(schedule, [to_micro(edge) for edge in edges], parts) == walked
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("expression", ["30 2 * * *", "15,45 1-3 * * *", "*/20 * * * *", "0 0 * * *"])
+def test_changes_of_the_clock_are_counted_as_they_are_walked(zone: str, expression: str) -> None:
+    schedule = CronSchedule(expression, zone)
+    for start in STARTS:
+        edges = [start + timedelta(minutes=30 * n) for n in range(97)]
+        walked = [0] * 96
+        for at in occurrences(schedule, after=start, until=edges[-1]):
+            walked[bisect_left(edges, at) - 1] += 1
+        assert counts(schedule, [to_micro(edge) for edge in edges]) == walked
 
 
 @settings(max_examples=60, deadline=None)
