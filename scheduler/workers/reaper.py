@@ -11,6 +11,7 @@ from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
 from scheduler.services.admit import admit
 from scheduler.services.finish import time_out
 from scheduler.services.maintenance import end_expired_maintenance
+from scheduler.services.missed import skip_missed
 from scheduler.services.pause import resume_expired
 from scheduler.services.release import reap_leases
 from scheduler.services.retention import (
@@ -47,6 +48,7 @@ def _leases(now: datetime, limit: int) -> int:
 
 
 CHORES: dict[str, Callable[[datetime, int], int]] = {
+    "missed_fires": skip_missed,
     "leases": _leases,
     "deadlines": time_out,
     "pauses": resume_expired,

@@ -20,9 +20,12 @@ from croniq_site.kernel.stop import StopToken, stop_on_signals
 from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
 from runners.services.outages import note_outage
 from scheduler.api.work.server import Server, listening_socket, url_of
+from scheduler.services.missed import skip_missed
 from scheduler.services.serving import take_the_only_server
 
 HEARTBEAT_SECONDS = 2.0
+MOST_SKIPPED = 10_000
+"""Planned runs that a server looks at when it comes back; the reaper goes on with the rest."""
 # By name: no app imports the site's modules.
 APPLICATION = "croniq_site.asgi.application"
 
@@ -80,6 +83,9 @@ class Command(BaseCommand):
         # uvicorn puts its own handlers in place while it runs and raises the signal again when it has stopped: it
         # must find these then, or a stop in good order would end as a kill.
         stop_on_signals(stop)
+        # Before anybody can claim them: what fell due while nobody served is for the jobs' catch-up to decide.
+        skip_missed(DatabaseClock().now(), MOST_SKIPPED)
+        connections.close_all()
         alive = threading.Thread(target=_keep_heartbeat, args=(stop,), name="croniq-heartbeat")
         alive.start()
         url = url_of(listener)
@@ -139,11 +145,13 @@ def _keep_heartbeat(stop: StopToken) -> None:
         # Together: this heartbeat hides the silence before it from everybody else.
         with write_transaction():
             now = clock.now()
-            note_outage(now)
+            is_back = note_outage(now) == now
             if process_id is None:
                 process_id = start_heartbeat("serve", now)
             else:
                 beat(process_id, now, worked=True)
+        if is_back:
+            skip_missed(now, MOST_SKIPPED)
         return HEARTBEAT_SECONDS
 
     run_loop("heartbeat", step, stop)

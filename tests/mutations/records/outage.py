@@ -6,6 +6,8 @@ HERE = "tests/scheduler/conformance/test_outage.py::"
 
 OUTAGES = "runners/services/outages.py"
 LOCKS = "scheduler/sql/locks.py"
+MISSED = "scheduler/services/missed.py"
+PLANNED = "tests/scheduler/planning/test_missed.py::"
 
 RECORDS = [
     Mutation(
@@ -76,4 +78,58 @@ RECORDS = [
         new="all()",
         red=[HERE + "test_a_heartbeat_of_any_server_within_five_seconds_is_no_outage"],
     ),
+    *[
+        Mutation(name=name, mechanism=mechanism, file=MISSED, old=old, new=new, red=[PLANNED + test])
+        for name, mechanism, old, new, test in [
+            (
+                "missed-newest-counts-once",
+                "Of planned and unplanned fires of one outage together the newest is caught up.",
+                'policy = "none" if job.catch_up == "latest" and newer else job.catch_up',
+                "policy = job.catch_up",
+                "test_everything_stopped_from_eight_in_the_evening_to_two_past_eight",
+            ),
+            (
+                "missed-together-no-more-than-wanted",
+                "Planned and unplanned fires of one outage share max_catch_up.",
+                "most = max(0, job.max_catch_up - newer)",
+                "most = job.max_catch_up",
+                "test_everything_stopped_from_eight_in_the_evening_to_two_past_eight",
+            ),
+            (
+                "missed-caught-up-stay",
+                "What the materializer caught up is not missed.",
+                '        run__created_at__lte=F("run__scheduled_for"),\n',
+                "",
+                "test_everything_stopped_from_eight_in_the_evening_to_two_past_eight",
+            ),
+            (
+                "missed-begins-with-the-outage",
+                "Runs that waited before the outage are not missed.",
+                "        available_at__gt=outage.began_at,\n",
+                "",
+                "test_runs_that_waited_before_it_began_or_that_no_runner_took_after_it_are_not_missed",
+            ),
+            (
+                "missed-ends-with-the-outage",
+                "Runs that no runner took after the outage are not missed.",
+                "        available_at__lte=outage.ended_at,\n",
+                "        available_at__lte=outage.ended_at + RECENT,\n",
+                "test_runs_that_waited_before_it_began_or_that_no_runner_took_after_it_are_not_missed",
+            ),
+            (
+                "missed-is-more-than-late",
+                "A gap of less than a minute makes runs late, not missed.",
+                "if not fires or not is_downtime(list(fires), outage.ended_at):",
+                "if not fires:",
+                "test_what_is_late_by_less_than_a_minute_is_merely_late",
+            ),
+            (
+                "missed-tried-runs-go-on",
+                "A run that was tried already is not missed.",
+                "        attempt=0,\n        available_at__gt",
+                "        available_at__gt",
+                "test_held_runs_of_a_paused_job_and_tried_ones_are_left_alone",
+            ),
+        ]
+    ],
 ]
