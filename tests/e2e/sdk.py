@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from croniq_runner import Runner, RunnerOptions
@@ -20,7 +20,8 @@ class RunningSdk:
 
     def cancel(self) -> None:
         """End it as a program does that is told to stop: its `run()` is cancelled and drains."""
-        self.loop.call_soon_threadsafe(self.task.cancel)
+        with suppress(RuntimeError):  # it has ended by itself, and its loop with it
+            self.loop.call_soon_threadsafe(self.task.cancel)
 
 
 @contextmanager
