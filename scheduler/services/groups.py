@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from croniq_site.kernel.database import write_transaction
+from croniq_site.kernel.database import chunks, write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.services.audit import Actor, Event, record_events
 from scheduler.domain.budgets import Limits
@@ -84,10 +84,15 @@ def _made(name: str, max_concurrent: int, tenant: str) -> tuple[ConcurrencyGroup
 
 def _gate_again(group: ConcurrencyGroup, now: datetime) -> None:
     """Take the slots of what nobody has claimed yet; at the end of the transaction they are given by the new limit."""
-    waiting = QueueEntry.objects.filter(job__concurrency_group=group, state=QueueEntry.State.READY)
-    run_ids = list(waiting.select_for_update(of=("self",)).order_by("run_id").values_list("run_id", flat=True))
-    due = QueueEntry.objects.filter(run_id__in=run_ids, state=QueueEntry.State.READY)
-    due.update(state=QueueEntry.State.GATED)
-    Slot.objects.filter(run_id__in=run_ids).delete()
+    # Those that are gated too: one of them may be being admitted by the old limit in this moment.
+    waiting = QueueEntry.objects.filter(
+        job__concurrency_group=group, state__in=[QueueEntry.State.READY, QueueEntry.State.GATED]
+    )
+    locked = list(waiting.select_for_update(of=("self",)).order_by("run_id").values_list("run_id", flat=True))
+    for chunk in chunks(locked):
+        ready = QueueEntry.objects.filter(run_id__in=chunk, state=QueueEntry.State.READY)
+        run_ids = list(ready.values_list("run_id", flat=True))
+        ready.update(state=QueueEntry.State.GATED)
+        Slot.objects.filter(run_id__in=run_ids).delete()
     limit = settings.CRONIQ_TENANT_MAX_CONCURRENT
     settle_later([Limits(0, group.tenant, group_id=group.pk, tenant_limit=limit).domain], now)
