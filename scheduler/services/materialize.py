@@ -51,6 +51,9 @@ class MaterializeSummary:
 def materialize(now: datetime, limit: int = RUNS_A_PASS) -> MaterializeSummary:
     """Plan every trigger that is due, in transactions of at most 500 runs each, until ``limit`` runs are planned."""
     reset_cursors(now)
+    next_at = next_due_at()
+    if next_at is None or next_at > now:
+        return MaterializeSummary(next_due_at=next_at)
     total, planned = MaterializeSummary(), 0
     while planned < limit:
         room = min(WRITE_BATCH_ROWS, limit - planned)

@@ -56,7 +56,6 @@ RECORDS = [
         old="source += 1 if self.back else -1",
         new="source += -1",
         red=[ROLLS + "test_preceding_of_a_blocked_first_lands_on_the_last_open_day_before_it", BY_THE_DAY],
-        quick=True,
     ),
     Mutation(
         name="roll-to-open-instants-only",
