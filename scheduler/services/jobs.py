@@ -19,6 +19,7 @@ from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.groups import group_named
 from scheduler.services.lanes import lane_for
 from scheduler.services.planning import most_attempts
+from scheduler.services.queue import lock_entries_of
 from scheduler.services.replan import WAITING, planned_of, replan_job
 from scheduler.services.wake import wake
 from scheduler.sql.planned import close_runs, delete_runs, delete_waiting
@@ -89,6 +90,7 @@ def delete_job(job_key: str, now: datetime, actor: Actor, principal: Principal |
     is free for a new job at once."""
     with write_transaction():
         job = lock_job_of_key(job_key, principal)
+        lock_entries_of(job)
         job.triggers.all().delete()
         planned = set(planned_of(job, now))
         waiting = list(QueueEntry.objects.filter(job=job, state__in=WAITING).values_list("run_id", flat=True))
@@ -216,6 +218,7 @@ def _bring_to_waiting(job: Job, changed: Any) -> None:
     """Let the runs that wait follow the edit. A run that is claimed in this moment keeps what it was claimed with."""
     waiting = QueueEntry.objects.filter(job=job, state__in=WAITING)
     if _ROUTE & set(changed):
+        lock_entries_of(job)
         # A run with a trigger's own override stays where that sent it.
         waiting.filter(own_lane=False).exclude(lane=job.lane).update(lane=job.lane)
         wake([job.lane_id])

@@ -13,6 +13,7 @@ from scheduler.models import Job, QueueEntry, Run, Slot
 from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.jobs import lock_job_of_key
 from scheduler.services.planning import waiting_state
+from scheduler.services.queue import lock_entries_of
 from scheduler.services.wake import wake
 from scheduler.sql.planned import close_runs, delete_waiting
 
@@ -38,6 +39,7 @@ def pause_job(
         Job.objects.filter(pk=job.pk).update(
             paused_at=job.paused_at, paused_until=until, paused_reason=reason, updated_at=now
         )
+        lock_entries_of(job)
         _scheduled(job, QueueEntry.State.READY, QueueEntry.State.GATED).update(state=QueueEntry.State.HELD)
         if is_limited(job):
             # Read after the update, which waited for whoever was admitting one of them.
@@ -58,6 +60,7 @@ def resume_job(job_key: str, now: datetime, *, actor: Actor = SYSTEM, principal:
         job.paused_at = job.paused_until = None
         job.paused_reason = ""
         Job.objects.filter(pk=job.pk).update(paused_at=None, paused_until=None, paused_reason="", updated_at=now)
+        lock_entries_of(job)
         held = _scheduled(job, QueueEntry.State.HELD)
         past = list(held.filter(attempt=0, run__scheduled_for__lte=now).values_list("run_id", flat=True))
         for chunk in chunks(past, WRITE_BATCH_ROWS):

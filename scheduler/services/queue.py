@@ -76,6 +76,12 @@ def lock_entries(run_ids: Iterable[UUID]) -> list[QueueEntry]:
     )
 
 
+def lock_entries_of(job: Job) -> None:
+    """Lock all entries of a job that is being edited, also those that are claimed: an attempt that ends in this moment
+    either is over, and its run is found where it waits, or it reads the job as it will be."""
+    list(QueueEntry.objects.select_for_update().filter(job=job).order_by("run_id").values_list("run_id", flat=True))
+
+
 def holder_name(entry: QueueEntry) -> str:
     """Return the ``runner_id`` of the entry's holder, empty where nobody holds it."""
     return entry.holder.runner.runner_id if entry.holder_id else ""
@@ -93,7 +99,8 @@ def ending_state(job: Job) -> State:
 
 
 def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
-    """Claimed → ready, gated or held; what the holder had is nobody's now, slots are given back.
+    """Claimed → ready, gated or held; what the holder had is nobody's now, slots are given back. The run waits in the
+    lane that its job has by now, unless it had one of its own.
 
     No fire falls due here: it was decided already that the run may wait (``waits_since``).
     """
@@ -102,6 +109,7 @@ def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
     columns = {
         "key": "uuid",
         "attempt": "int",
+        "lane_id": "bigint",
         "state": "smallint",
         "available_at": "timestamptz",
         "next_attempt": "int",
@@ -109,10 +117,14 @@ def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
         "losses": "int",
         "waits_since": "timestamptz",
     }
+    for rest in rests:
+        if not rest.entry.own_lane:
+            rest.entry.lane_id = rest.entry.job.lane_id
     rows = [
         (
             rest.entry.run_id,
             rest.entry.attempt,
+            rest.entry.lane_id,
             int(STATE_NUMBERS[resting_state(rest.entry)]),
             rest.available_at,
             rest.attempt,
@@ -125,8 +137,8 @@ def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
     resting, parameters = row_list("r", columns, rows)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"WITH {resting} UPDATE scheduler_queueentry AS q SET state = r.state, available_at = r.available_at, "
-            "attempt = r.next_attempt, max_attempts = r.max_attempts, losses = r.losses, holder_id = NULL, "
+            f"WITH {resting} UPDATE scheduler_queueentry AS q SET state = r.state, lane_id = r.lane_id, "
+            "available_at = r.available_at, attempt = r.next_attempt, max_attempts = r.max_attempts, losses = r.losses, holder_id = NULL, "
             "waits_since = CASE WHEN r.next_attempt > 0 OR r.state = 1 "
             "THEN COALESCE(q.waits_since, r.waits_since) END, passed_over_at = NULL, claimed_at = NULL, "
             "lease_expires_at = NULL, deadline_at = NULL "
