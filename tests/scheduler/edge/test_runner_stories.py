@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.db import OperationalError
 
 from croniq_site.kernel.clock import DatabaseClock, ManualClock
 from runners.models import ApiClient, AuditEvent, Runner, RunnerInstance
-from scheduler.models import Attempt, QueueEntry, RunLog
+from scheduler.models import Attempt, QueueEntry, RunLog, Slot
 from scheduler.queries.runners import runner_list
 from scheduler.services import identity, poll
 from tests.factories import ApiClientFactory
@@ -106,6 +107,32 @@ def test_five_restarts_a_day_report_nothing(now):
                 clock.tick(timedelta(hours=24) / 5)
         assert Runner.objects.get().takeovers == 14
         assert reports() == 0
+
+
+def test_a_restart_while_holding_a_singleton_has_its_run_again_in_its_first_poll():
+    with live_edge(hold_seconds=5.0) as server:
+        key = server.key("admin")
+        body = {"job_key": "demo:singleton", "max_concurrent": 1, "max_retries": 0}
+        assert server.post("/v1/jobs", body, key=key).status_code == 201
+
+        def triggered() -> str:
+            return server.post("/v1/trigger", {"job_key": "demo:singleton"}, key=key).json()["execution_id"]
+
+        first = triggered()
+        before, after = (FakeRunner(server, key, instance_id=name) for name in ("before", "after"))
+        assert [work["execution_id"] for work in before.work()] == [first]
+        assert [(work["execution_id"], work["attempt"]) for work in after.work()] == [(first, 2)]
+        lost = AuditEvent.objects.get(action="run.lost")
+        takeover = AuditEvent.objects.get(action="runner.takeover")
+        assert lost.created_at == takeover.created_at
+        assert (lost.diff["cause"], takeover.diff["lost"]) == ("takeover", 1)
+        assert Slot.objects.get().run_id == UUID(first)
+        # One at a time it stays, also after the takeover: the second waits until the first has ended.
+        second = triggered()
+        assert after.poll(max_inflight=0, inflight=[first]).json()["work"] == []
+        assert QueueEntry.objects.get(run_id=second).state == QueueEntry.State.GATED
+        assert after.ack(first, attempt=2).status_code == 200
+        assert [work["execution_id"] for work in after.work()] == [second]
 
 
 def test_a_binding_that_cannot_be_read_is_503_without_work(monkeypatch):
