@@ -194,6 +194,16 @@ class CalendarAnswer(serializers.Serializer):
     updated_at = at()
 
 
+class GroupAnswer(serializers.Serializer):
+    name = text()
+    tenant = text()
+    max_concurrent = number(help_text="How many runs of the group's jobs may run at once.")
+
+
+class GroupBody(serializers.Serializer):
+    max_concurrent = number(min_value=1, max_value=10_000)
+
+
 class CalendarBody(serializers.Serializer):
     name = text(required=False)
     timezone = text(required=False)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from calendars.models import Calendar, CalendarRule
-from scheduler.models import Job, Trigger
+from scheduler.models import ConcurrencyGroup, Job, Trigger
 from scheduler.queries.jobs import JobState
 from scheduler.queries.letters import LetterRow
 from scheduler.queries.logs import LogRow
@@ -82,6 +82,10 @@ def job_body(job: Job) -> Body:
         "created_at": instant(job.created_at),
         "updated_at": instant(job.updated_at),
     }
+
+
+def group_body(group: ConcurrencyGroup) -> Body:
+    return {"name": group.name, "tenant": group.tenant, "max_concurrent": group.max_concurrent}
 
 
 SDK_RENEWS_SAFELY_SECONDS = 45

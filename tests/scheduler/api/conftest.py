@@ -16,6 +16,7 @@ from tests.factories import (
     ApiClientFactory,
     CalendarFactory,
     CalendarRuleFactory,
+    ConcurrencyGroupFactory,
     DeadLetterFactory,
     JobFactory,
     QueueEntryFactory,
@@ -59,6 +60,7 @@ def everything(db: None) -> dict[str, Model]:
     CalendarRuleFactory(calendar=calendar)
     TriggerFactory(job=job, calendar=calendar)
     RunnerFactory()
+    ConcurrencyGroupFactory()
     QueueEntryFactory(claimed=True, job=job)
     DeadLetterFactory(job=job)
     run = RunFactory(job=job, completed=True)

@@ -52,6 +52,7 @@ def path_of(route: str) -> str:
         .replace("<str:execution_id>", "018f4e9c-8a1b-7c3d-9e2f-0123456789ab")
         .replace("<str:letter_id>", "018f4e9c-8a1b-7c3d-9e2f-0123456789ab")
         .replace("<str:calendar_id>", "1")
+        .replace("<path:name>", "db")
         .replace("<str:runner_id>", "nobody")
     )
 

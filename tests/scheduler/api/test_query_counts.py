@@ -30,6 +30,7 @@ LISTS = {
     "/v1/jobs/states": 7,
     "/v1/schedules": 1,
     "/v1/calendars": 2,
+    "/v1/concurrency-groups": 1,
     "/v1/executions": 1,
     "/v1/executions?planned=1": 1,
     "/v1/executions?state=queued": 1,

@@ -117,7 +117,7 @@ def test_each_method_is_in_the_document_with_its_refusals(document):
         (method.upper(), path) for path, methods in document["paths"].items() for method in methods if method != "head"
     }
     expected = {
-        (method, "/" + route.replace("<str:", "{").replace(">", "}"))
+        (method, "/" + route.replace("<str:", "{").replace("<path:", "{").replace(">", "}"))
         for route, _, method in METHODS
         if route not in ("metrics", "v1/openapi.yaml")
     }
@@ -136,6 +136,7 @@ ANSWERS = [
     ("listJobStates", schema.JobStateAnswer),
     ("listSchedules", schema.ScheduleAnswer),
     ("listCalendars", schema.CalendarAnswer),
+    ("listConcurrencyGroups", schema.GroupAnswer),
     ("listExecutions", schema.ExecutionAnswer),
     ("listRunners", schema.RunnerAnswer),
     ("listDeadLetters", schema.LetterAnswer),
