@@ -16,12 +16,14 @@ BACKOFF_FIRST_SECONDS = 0.5
 BACKOFF_MOST_SECONDS = 30.0
 
 
-def backoff_seconds(failures: int) -> float:
-    """Seconds to wait after the ``failures``-th failure in a row (1-based): doubling from 0.5 to at most 30."""
-    return min(BACKOFF_MOST_SECONDS, BACKOFF_FIRST_SECONDS * 2 ** min(failures - 1, 16))
+def backoff_seconds(failures: int, most: float = BACKOFF_MOST_SECONDS) -> float:
+    """Seconds to wait after the ``failures``-th failure in a row (1-based): doubling from 0.5 to at most ``most``."""
+    return min(most, BACKOFF_FIRST_SECONDS * 2 ** min(failures - 1, 16))
 
 
-def run_loop(name: str, step: Callable[[], float], stop: StopToken) -> None:
+def run_loop(
+    name: str, step: Callable[[], float], stop: StopToken, *, most_backoff_seconds: float = BACKOFF_MOST_SECONDS
+) -> None:
     """Call ``step`` until ``stop`` is set. ``step`` returns the seconds to wait before it is called again.
 
     A database that is away is logged and waited for, with back-off; so is any other failure of a step, whose traceback
@@ -36,7 +38,7 @@ def run_loop(name: str, step: Callable[[], float], stop: StopToken) -> None:
             failures = 0
         except Exception as error:
             failures += 1
-            pause = backoff_seconds(failures)
+            pause = backoff_seconds(failures, most_backoff_seconds)
             if is_outage(error):
                 _log.warning("%s: the database is away (%s); trying again in %.1f s", name, _line(error), pause)
             else:

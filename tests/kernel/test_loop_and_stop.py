@@ -53,6 +53,19 @@ def test_broken_connections_are_thrown_away(monkeypatch):
     assert closed == [True]
 
 
+def test_who_must_be_back_soon_waits_less(monkeypatch):
+    monkeypatch.setattr("croniq_site.kernel.loop.connections.close_all", lambda: None)
+    stop, failures = Waits(), iter(range(6))
+
+    def step():
+        if next(failures) == 5:
+            stop.stop()
+        raise OperationalError("gone")
+
+    run_loop("heartbeat", step, stop, most_backoff_seconds=2.0)
+    assert stop.asked == [0.5, 1.0, 2.0, 2.0, 2.0, 2.0]
+
+
 def test_backoff_is_bounded_for_ever():
     assert [backoff_seconds(n) for n in (1, 2, 3, 7, 8, 10**9)] == [0.5, 1, 2, 30, 30, 30]
 

@@ -154,7 +154,8 @@ def _keep_heartbeat(stop: StopToken) -> None:
             skip_missed(now, MOST_SKIPPED)
         return HEARTBEAT_SECONDS
 
-    run_loop("heartbeat", step, stop)
+    # Soon after the database is back this row says so: until then the outage lasts for all who look at it.
+    run_loop("heartbeat", step, stop, most_backoff_seconds=HEARTBEAT_SECONDS)
     try:
         if process_id is not None:
             with write_transaction():
