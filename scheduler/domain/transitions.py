@@ -25,6 +25,9 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
+    ADMIT = "admit"  # due, and all its budgets have a slot for it
+    PASS_OVER = "pass over"  # nobody claimed it, and others wait for its slots
+    SKIP = "skip"  # a fire that falls due while its job is busy or its queue full
     CLAIM = "claim"
     BURY = "bury"  # due, but its attempts are used up
     SUCCEED = "succeed"
@@ -43,6 +46,10 @@ TERMINAL = (State.COMPLETED, State.FAILED, State.DEAD, State.CANCELLED, State.SK
 USED_UP = (State.DEAD, State.FAILED)
 
 EDGES: dict[tuple[State, Event], tuple[State, ...]] = {
+    (State.GATED, Event.ADMIT): (State.READY,),
+    (State.READY, Event.PASS_OVER): (State.GATED,),
+    (State.READY, Event.SKIP): (State.SKIPPED,),
+    (State.GATED, Event.SKIP): (State.SKIPPED,),
     (State.READY, Event.CLAIM): (State.CLAIMED,),
     **{(waiting, Event.BURY): USED_UP for waiting in WAITING},
     (State.CLAIMED, Event.SUCCEED): (State.COMPLETED,),
@@ -100,6 +107,5 @@ def mermaid() -> str:
         for target in targets:
             labels.setdefault((state, target), []).append(event.value)
     lines += [f"    {a.value} --> {b.value}: {', '.join(events)}" for (a, b), events in labels.items()]
-    # `skipped` is not shown: it is what a fire without a run, or a planned one that was dropped, is recorded as.
     lines += [f"    {state.value} --> [*]" for state in TERMINAL if any(state in t for t in EDGES.values())]
     return "\n".join(lines) + "\n"

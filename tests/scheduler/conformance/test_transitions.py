@@ -9,14 +9,16 @@ from uuid import UUID
 import pytest
 
 from croniq_site.kernel.errors import Conflict
-from scheduler.domain.transitions import EDGES, TERMINAL, Event, State, next_state
+from scheduler.domain.transitions import EDGES, TERMINAL, WAITING, Event, State, next_state
 from scheduler.domain.work import Ack, AckStatus, LossCause
 from scheduler.models import QueueEntry, Run
+from scheduler.services.admit import admit
 from scheduler.services.cancel import cancel_runs
 from scheduler.services.claim import claim_due
 from scheduler.services.finish import finish, time_out
 from scheduler.services.queue import STATE_NUMBERS
 from scheduler.services.release import bury, reap_leases, release, wind_down
+from scheduler.services.waiting import pass_over_unclaimed, skip_beyond_depth
 from tests.factories import NOW, JobFactory, QueueEntryFactory, RunFactory, RunnerInstanceFactory, SlotFactory
 from tests.scheduler.conformance.snapshots import SYSTEM_ACTOR, everything
 
@@ -26,14 +28,27 @@ LAST = {Event.BURY, Event.FAIL, Event.TIME_OUT, Event.LOSE_LAST}
 """Events of a run whose attempts are used up."""
 
 
-def run_in(state: State, *, is_last: bool, chosen: State | None) -> UUID:
-    """Make a run in ``state`` whose job's rules lead to ``chosen`` where there is a choice."""
+def run_in(state: State, *, is_last: bool, chosen: State | None, event: Event | None = None) -> UUID:
+    """Make a run in ``state`` whose job's rules lead to ``chosen`` where there is a choice, and to whom ``event`` can
+    happen as far as others have a part in it."""
     rules = {
         State.GATED: {"job__max_concurrent": 1},
         State.HELD: {"job__paused_at": NOW},
         State.FAILED: {"job__dead_letter_enabled": False},
     }.get(chosen, {})
-    if chosen is State.GATED:
+    if event is Event.PASS_OVER:
+        # Another one of its job waits for the one slot that it has.
+        job = JobFactory(max_concurrent=1)
+        run = RunFactory(job=job) if state not in (*TERMINAL, State.STOPPING) else None
+        rules |= {"job": job, "run": run} if run else {"job": job}
+        if run:
+            SlotFactory(run=run, budget=f"job:{job.pk}", admitted_at=NOW - timedelta(minutes=1))
+            QueueEntryFactory(job=job, state=QueueEntry.State.GATED, waits_since=NOW)
+    elif event is Event.SKIP:
+        rules["job"] = JobFactory(max_queue_depth=1, max_concurrent=1 if state is State.GATED else None)
+        rules |= {"run__created_at": NOW - timedelta(days=2)} if state not in TERMINAL else {}
+        QueueEntryFactory(job=rules["job"], available_at=NOW - timedelta(minutes=1))
+    elif chosen is State.GATED:
         # Somebody else runs, or what is sent back to wait would be admitted again at once.
         rules["job"] = JobFactory(max_concurrent=rules.pop("job__max_concurrent"))
         SlotFactory(budget=f"job:{rules['job'].pk}")
@@ -52,6 +67,8 @@ def run_in(state: State, *, is_last: bool, chosen: State | None) -> UUID:
         verdict = (chosen or State.CANCELLED).value
         return QueueEntryFactory(stopping=True, run__verdict=verdict, run__problem=verdict).run_id
     attempts = {"attempt": 4, "losses": 2} if is_last else {"attempt": 1}
+    if event is Event.SKIP and state in WAITING:
+        attempts = {"attempt": 0}
     held = {"claimed": True} if state is State.CLAIMED else {}
     return QueueEntryFactory(state=STATE_NUMBERS[state], **attempts, **held, **rules).run_id
 
@@ -70,7 +87,14 @@ def happen(event: Event, run_id: UUID) -> None:
     holder = entry.holder if entry else None
     runner_id = holder.runner.runner_id if holder else "runner"
     lane_ids = [entry.lane_id] if entry else []
-    if event is Event.CLAIM:
+    if event is Event.ADMIT:
+        admit(NOW)
+    elif event is Event.PASS_OVER:
+        pass_over_unclaimed(NOW)
+    elif event is Event.SKIP:
+        admit(NOW)
+        skip_beyond_depth(NOW)
+    elif event is Event.CLAIM:
         claim_due(NOW, 1, RunnerInstanceFactory().pk, lane_ids)
     elif event is Event.BURY:
         bury([run_id], NOW)
@@ -109,7 +133,7 @@ CASES = [
 
 @pytest.mark.parametrize(("state", "event", "chosen"), CASES, ids=lambda value: value.value if value else "no edge")
 def test_a_service_does_what_the_table_says_and_nothing_where_it_says_nothing(state, event, chosen):
-    run_id = run_in(state, is_last=event in LAST, chosen=chosen)
+    run_id = run_in(state, is_last=event in LAST, chosen=chosen, event=event)
     assert state_of(run_id) is state
     bystander = QueueEntryFactory(available_at=NOW + timedelta(days=2))
     before = everything()
