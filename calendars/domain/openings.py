@@ -213,7 +213,7 @@ class Openings:
             else:
                 excluded.extend(parts)
         opened = _union(included) if self._has_include else WHOLE
-        return _minus(opened, _union(excluded)) if excluded else opened
+        return without(opened, _union(excluded)) if excluded else opened
 
 
 class _Compiled:
@@ -310,7 +310,8 @@ def _union(parts: list[tuple[int, int]]) -> Parts:
     return tuple(merged)
 
 
-def _minus(parts: Parts, taken: Parts) -> Parts:
+def without(parts: Parts, taken: Parts) -> Parts:
+    """What of the parts lies outside of ``taken``."""
     left: list[tuple[int, int]] = []
     for low, high in parts:
         at = low

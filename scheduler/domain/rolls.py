@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from calendars.domain.openings import Openings, Parts, daily_superset
+from calendars.domain.openings import Openings, Parts, daily_superset, without
 from calendars.domain.zones import DAY, load_zone, to_instant, to_seconds
 from scheduler.domain.blocked import advanced, interval_may_ever_fire
 from scheduler.domain.cron_days import CronDays, WallDays, cron_days, may_ever_fire, times_in
@@ -224,7 +224,7 @@ class _Rolls:
                 break
             if source < self.first_source and not self.back:
                 break
-            closed = _without(alive, self.days.open_parts(source, low, high))
+            closed = without(alive, self.days.open_parts(source, low, high))
             if not self.back and closed == ((low, high),):
                 source, alive = self._through_closure(met, source, closed), closed
                 continue
@@ -388,19 +388,3 @@ def _first_shown(days: WallDays, day: int, time: int) -> datetime:
 def _is_open(openings: Openings, at: datetime) -> bool:
     second = to_seconds(at)
     return next(openings.between(second, second + 1), None) is not None
-
-
-def _without(parts: Parts, taken: Parts) -> Parts:
-    """What of the parts lies outside of ``taken``, another set of parts."""
-    left: list[tuple[int, int]] = []
-    for low, high in parts:
-        at = low
-        for begin, end in taken:
-            if end <= at or begin >= high:
-                continue
-            if begin > at:
-                left.append((at, begin))
-            at = end
-        if at < high:
-            left.append((at, high))
-    return tuple(left)

@@ -146,7 +146,7 @@ RECORDS = [
         edits=[
             Edit(
                 "calendars/domain/openings.py",
-                "return _minus(opened, _union(excluded)) if excluded else opened",
+                "return without(opened, _union(excluded)) if excluded else opened",
                 "return opened",
             ),
         ],
