@@ -86,6 +86,34 @@ RECORDS = [
         new="pause = backoff_seconds(failures)",
         red=["tests/kernel/test_loop_and_stop.py::test_who_must_be_back_soon_waits_less"],
     ),
+    Mutation(
+        name="server-notes-before-it-beats",
+        mechanism="A server that is back writes the outage down before its heartbeat hides it.",
+        file="scheduler/management/commands/serve.py",
+        old="is_back = note_outage(now) == now",
+        new="is_back = False",
+        red=[HERE + "test_a_server_that_is_back_says_so_before_its_heartbeat_hides_it"],
+    ),
+    Mutation(
+        name="server-notes-before-it-ends",
+        mechanism="A server's last heartbeat hides no silence before it.",
+        file="scheduler/management/commands/serve.py",
+        old="                note_outage(now)\n                end_heartbeat",
+        new="                end_heartbeat",
+        red=[HERE + "test_a_server_that_is_back_says_so_before_its_heartbeat_hides_it"],
+    ),
+    Mutation(
+        name="missed-tried-runs-go-on",
+        mechanism="A run that was tried already is not missed.",
+        edits=[
+            Edit(MISSED, "        attempt=0,\n        available_at__gt", "        available_at__gt"),
+            Edit(MISSED, "filter(run_id__in=run_ids, attempt=0, ", "filter(run_id__in=run_ids, "),
+            Edit(
+                "scheduler/sql/planned.py", 'fresh = "AND attempt = 0" if never_claimed', 'fresh = "" if never_claimed'
+            ),
+        ],
+        red=[PLANNED + "test_held_runs_of_a_paused_job_and_tried_ones_are_left_alone"],
+    ),
     *[
         Mutation(name=name, mechanism=mechanism, file=MISSED, old=old, new=new, red=[PLANNED + test])
         for name, mechanism, old, new, test in [
@@ -130,13 +158,6 @@ RECORDS = [
                 "if not fires or not is_downtime(list(fires), outage.ended_at):",
                 "if not fires:",
                 "test_what_is_late_by_less_than_a_minute_is_merely_late",
-            ),
-            (
-                "missed-tried-runs-go-on",
-                "A run that was tried already is not missed.",
-                "        attempt=0,\n        available_at__gt",
-                "        available_at__gt",
-                "test_held_runs_of_a_paused_job_and_tried_ones_are_left_alone",
             ),
         ]
     ],

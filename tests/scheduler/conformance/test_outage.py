@@ -6,16 +6,20 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.ids import uuid7
+from croniq_site.kernel.stop import StopToken
 from runners.models import AuditEvent, Heartbeat, Outage, RunnerInstance
 from runners.services.outages import SILENCE, note_outage
+from scheduler.management.commands import serve
 from scheduler.models import Attempt, QueueEntry, Run
 from scheduler.services.finish import time_out
 from scheduler.services.release import reap_leases
 from scheduler.services.renew import renew_held
 from scheduler.workers import reaper
 from tests.factories import HeartbeatFactory, JobFactory, OutageFactory, QueueEntryFactory, RunnerInstanceFactory
-from tests.support.races import together
+from tests.support.polling import poll_until
+from tests.support.races import Session, in_thread, is_waiting_for_lock, together
 
 pytestmark = pytest.mark.django_db
 
@@ -190,6 +194,40 @@ def test_all_who_miss_the_servers_at_one_moment_write_one_outage(now, holder):
     assert reaped == [0, 0, 0, 0]
     assert Outage.objects.get().ended_at == instants[-1]
     assert AuditEvent.objects.filter(action="site.outage").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_reaper_that_comes_while_a_server_writes_its_first_heartbeat_spares_all(now, holder, database):
+    HeartbeatFactory(beat_at=now)
+    claims(4, holder, now)
+    back = now + 10 * MINUTE
+    with Session() as server, Session() as sweeper:
+        backend_pid = sweeper.backend_pid if database == "postgresql" else None
+        server.begin()
+        server.run(lambda: serve_beats(back))
+        reaped = sweeper.start(lambda: reap_leases(back + SECOND).total)
+        if backend_pid is not None:
+            poll_until(lambda: is_waiting_for_lock(backend_pid), what="the reaper waits for the outage's row")
+        server.commit()
+        assert reaped.result(30) == 0
+    assert Outage.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_server_that_is_back_says_so_before_its_heartbeat_hides_it():
+    now = DatabaseClock().now()
+    gone = HeartbeatFactory(beat_at=now - timedelta(hours=1))
+    stop = StopToken()
+    alive = in_thread(serve._keep_heartbeat, stop)
+    poll_until(lambda: Heartbeat.objects.filter(kind="serve", ended_at__isnull=True).exclude(pk=gone.pk).exists(), 20)
+    outage = Outage.objects.get()
+    assert outage.began_at == gone.beat_at
+    assert now <= outage.ended_at <= DatabaseClock().now()
+    # It is away again, and the next thing that it does is to end: that too hides a silence.
+    Heartbeat.objects.update(beat_at=now - timedelta(minutes=30))
+    stop.stop()
+    alive.result(20)
+    assert Outage.objects.count() == 2
 
 
 def test_twelve_hundred_expired_leases_end_in_three_sweeps_oldest_first(now):
