@@ -138,8 +138,8 @@ def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH {resting} UPDATE scheduler_queueentry AS q SET state = r.state, lane_id = r.lane_id, "
-            "available_at = r.available_at, attempt = r.next_attempt, max_attempts = r.max_attempts, losses = r.losses, "
-            "holder_id = NULL, "
+            "available_at = r.available_at, attempt = r.next_attempt, max_attempts = r.max_attempts, "
+            "losses = r.losses, holder_id = NULL, "
             "waits_since = CASE WHEN r.next_attempt > 0 OR r.state = 1 "
             "THEN COALESCE(q.waits_since, r.waits_since) END, passed_over_at = NULL, claimed_at = NULL, "
             "lease_expires_at = NULL, deadline_at = NULL "

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q, QuerySet
+
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import TooManyRequests
 from croniq_site.kernel.ids import uuid7
@@ -103,9 +105,17 @@ def trigger_run(
 
 def queue_depth(job: Job, now: datetime) -> int:
     """The job's due runs that nobody has claimed."""
+    return _due(job, now).count()
+
+
+def _due(job: Job, now: datetime) -> QuerySet[QueueEntry]:
+    # Requests take turns by the job's lock and may wait for it: one whose `now` is older than that of the one before
+    # must see its run all the same. A run that nobody claimed yet and that was let wait was due when it was made.
     return QueueEntry.objects.filter(
-        job=job, state__in=[QueueEntry.State.READY, QueueEntry.State.GATED], available_at__lte=now
-    ).count()
+        Q(available_at__lte=now) | Q(attempt=0, waits_since__isnull=False),
+        job=job,
+        state__in=[QueueEntry.State.READY, QueueEntry.State.GATED],
+    )
 
 
 def _wish(metadata: Any, require: Any, prefer: Any, timeout: Any, key: Any) -> _Wish:
@@ -134,9 +144,7 @@ def _waiting_run(job: Job, now: datetime) -> UUID | None:
     """The oldest due run of the job that nobody has claimed, locked: nobody claims it before this request is answered
     for. What a claim has in hand is as good as claimed."""
     return (
-        QueueEntry.objects.filter(
-            job=job, state__in=[QueueEntry.State.READY, QueueEntry.State.GATED], available_at__lte=now
-        )
+        _due(job, now)
         .select_for_update(skip_locked=True)
         .order_by("available_at", "run_id")
         .values_list("run_id", flat=True)

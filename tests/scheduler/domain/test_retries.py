@@ -76,3 +76,13 @@ def test_absurd_values_give_a_wait_that_can_be_added_to_an_instant(strategy, abs
             wait = backoff(strategy, attempt, *values, Random(3))
             assert timedelta(0) < wait <= timedelta(seconds=LONGEST_SECONDS)
             assert late + wait > late
+
+
+@pytest.mark.parametrize("attempt", [1, 12, 64, 1_100, 100_000])
+@pytest.mark.parametrize("strategy", ["fixed", "linear", "exponential"])
+@pytest.mark.parametrize("jitter", [0.0, 0.1, 1.0])
+def test_late_attempts_wait_within_the_cap_and_its_jitter(strategy, attempt, jitter):
+    rng = Random(attempt)
+    for base, step, cap in ((2, 2, 3600), (1e-6, 1e-6, LONGEST_SECONDS), (LONGEST_SECONDS,) * 3):
+        wait = backoff(strategy, attempt, base, step, cap, jitter, rng)
+        assert timedelta(0) < wait <= timedelta(seconds=cap * (1 + jitter))

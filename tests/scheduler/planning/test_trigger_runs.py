@@ -10,12 +10,12 @@ from croniq_site.kernel.errors import InvalidInput, NotFound, TooManyRequests
 from runners.models import AuditEvent
 from scheduler.models import IdempotencyKey, Job, Lane, QueueEntry, Run
 from scheduler.services.claim import claim_due
-from scheduler.services.jobs import deactivate
+from scheduler.services.jobs import deactivate, save_job
 from scheduler.services.lanes import lane_for
 from scheduler.services.materialize import materialize
 from scheduler.services.pause import pause_job
 from scheduler.services.retention import drop_expired_keys
-from scheduler.services.trigger_runs import KEY_KEPT, trigger_run
+from scheduler.services.trigger_runs import KEY_KEPT, queue_depth, trigger_run
 from tests.factories import ConcurrencyGroupFactory, RunnerInstanceFactory
 from tests.scheduler.planning.support import ACTOR, make_job, make_trigger, principal
 from tests.support.races import together
@@ -255,3 +255,18 @@ def test_the_routes_of_a_tenant_are_bounded(now, monkeypatch):
     assert "require" in refused.value.fields
     assert not trigger_run("demo:job", now, require=["c0"]).deduplicated
     assert Run.objects.count() == 3
+
+
+def test_a_request_that_waited_for_its_turn_counts_what_the_one_before_made(clock):
+    """It read the clock before it waited for the job: the run that is there is of a later instant than its own."""
+    make_job(clock.now(), max_queue_depth=1)
+    early = clock.now()
+    trigger_run("demo:job", clock.tick(timedelta(milliseconds=3)))
+    with pytest.raises(TooManyRequests):
+        trigger_run("demo:job", early)
+    save_job({"job_key": "demo:job", "coalesce": True}, early, ACTOR, partial=True)
+    assert trigger_run("demo:job", early).coalesced
+    # What has yet to fall due does not count: a planned fire, a retry in its back-off.
+    for columns in ({"waits_since": None}, {"attempt": 1}):
+        QueueEntry.objects.update(available_at=early + timedelta(hours=1), **columns)
+        assert queue_depth(Job.objects.get(), early) == 0
