@@ -60,6 +60,12 @@ def checked_calendar(values: Mapping[str, object]) -> dict[str, object]:
     return checked
 
 
+def lock_calendar(calendar_id: int) -> Calendar | None:
+    """Lock a calendar until the transaction ends and return it as it is now, so that of two edits at one moment the
+    second sees the first one's rules and not a mix. NO KEY: a row that refers to it may be inserted meanwhile."""
+    return Calendar.objects.select_for_update(no_key=True).filter(pk=calendar_id).first()
+
+
 def save_calendar(
     values: Mapping[str, object],
     now: datetime,
@@ -152,9 +158,7 @@ def _create(checked: dict[str, object], now: datetime, actor: Actor, tenant: str
 
 
 def _change(calendar: Calendar, checked: dict[str, object], now: datetime, actor: Actor) -> SavedCalendar:
-    # Locked, so that of two edits at one moment the second sees the first one's rules and not a mix. NO KEY: a trigger
-    # that is being bound to it holds its job's lock and must not wait for an edit that waits for that job.
-    row = Calendar.objects.select_for_update(no_key=True).filter(pk=calendar.pk).first()
+    row = lock_calendar(calendar.pk)
     if row is None:
         raise NotFound(f"There is no calendar {calendar.name!r} any more.")
     rules = [rule_values(rule) for rule in row.rules.all()]

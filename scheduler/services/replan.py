@@ -33,6 +33,11 @@ def lock_job(job_id: int) -> Job | None:
     return Job.objects.select_for_update(no_key=True).filter(pk=job_id, deleted_at__isnull=True).first()
 
 
+def lock_jobs(job_ids: Collection[int]) -> None:
+    """Lock these jobs, in the order in which everybody locks several, until the transaction ends."""
+    list(Job.objects.select_for_update(no_key=True).filter(pk__in=job_ids).order_by("pk").values_list("pk", flat=True))
+
+
 def replan_job(job: Job, now: datetime, *, edited: Collection[UUID] | None = ()) -> ReplanSummary:
     """Bring the planned runs of ``job`` in line with its triggers as they are now. Needs the transaction of the edit,
     with the job locked (`lock_job`).

@@ -20,6 +20,7 @@ from scheduler.domain.trigger_fields import trigger_columns
 from scheduler.models import Job, Trigger
 from scheduler.queries.fires import schedule_of, trigger_fires
 from scheduler.services.replan import lock_job, replan_job
+from scheduler.sql.locks import share_calendar
 
 COLUMNS = (
     "kind",
@@ -127,7 +128,12 @@ def _row(job: Job, trigger: Trigger | None, managed_by: str, now: datetime) -> T
 def _calendar_of(name: Any, tenant: str) -> Calendar | None:
     if name is None or name == "":
         return None
-    calendar = calendar_named(name, tenant=tenant) if _is_name(name) else None
+    found = Calendar.objects.filter(tenant=tenant, name=name).first() if _is_name(name) else None
+    if found is not None:
+        # An edit of it lists the triggers that use it, and this one only once it is committed: the rules are read after
+        # such an edit, or stay as they are until then.
+        share_calendar(found.pk)
+    calendar = calendar_named(name, tenant=tenant) if found is not None else None
     if calendar is None:
         raise InvalidInput.of("calendar", "There is no calendar of that name.")
     return calendar

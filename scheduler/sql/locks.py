@@ -40,3 +40,11 @@ def _locked(states: str, column: str, now: datetime, limit: int, outage_ended_at
     with connection.cursor() as cursor:
         cursor.execute(sql, [*parameters, limit])
         return [uuid_of(run_id) for (run_id,) in cursor.fetchall()]
+
+
+def share_calendar(calendar_id: int) -> None:
+    """Keep a calendar as it is until the transaction ends, with others who do the same. After the lock of a job: edits
+    of a calendar lock the jobs that use it first. (SQLite: the write transaction is the lock.)"""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM calendars_calendar WHERE id = %s FOR SHARE", [calendar_id])
