@@ -59,6 +59,13 @@ def named_days(
     }
 
 
+def _language(country: str) -> str | None:
+    """English where there are English names, else the country's own; never that of the process's environment, by which
+    a name would differ from machine to machine."""
+    of = holidays.country_holidays(country)
+    return "en_US" if "en_US" in of.supported_languages else of.default_language
+
+
 @lru_cache(maxsize=8192)
 def _of(country: str, subdivision: str, categories: tuple[str, ...], observed: bool, year: int) -> Mapping[date, str]:
     return dict(
@@ -69,5 +76,6 @@ def _of(country: str, subdivision: str, categories: tuple[str, ...], observed: b
             expand=False,
             observed=observed,
             categories=categories or None,
+            language=_language(country),
         )
     )

@@ -12,9 +12,9 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 
-from calendars.domain import holiday_days
 from calendars.domain.openings import Openings
-from calendars.domain.rules import OnBlocked, Rule
+from calendars.domain.reasons import NEVER_OPEN, holiday_name
+from calendars.domain.rules import OnBlocked
 from calendars.domain.zones import DAY, Span, Zone, load_zone, to_instant, to_seconds
 from scheduler.domain.cron import Cron, matching_days, parse_cron
 from scheduler.domain.occurrences import TICK, to_micro
@@ -25,7 +25,6 @@ _SECOND = 1_000_000
 _SPARE_DAYS = 3  # before the first and after the last day: a zone's day is up to one apart
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 MOST_DAYS_MOVED = 400
-NEVER_OPEN = "outside of the open times"
 
 OpenParts = Sequence[tuple[int, int]]
 """Half-open stretches of UTC seconds, ascending, apart from each other."""
@@ -91,19 +90,7 @@ def why_closed(gate: Openings, at: datetime) -> str:
     rule = gate.decision(to_seconds(at)).rule
     if rule is None:
         return NEVER_OPEN
-    return _holiday_name(rule, at.astimezone(gate.zone.info).date()) or rule.name
-
-
-def _holiday_name(rule: Rule, day: date) -> str:
-    of = rule.holidays
-    if of is None:
-        return ""
-    # With a window over midnight it is the day before whose holiday it is.
-    for of_day in (day, day - timedelta(days=1)):
-        names = holiday_days.named_days(of.country, of.subdivision, of.categories, of.observed, of_day.year)
-        if of_day in names:
-            return names[of_day]
-    return ""
+    return holiday_name(rule, at.astimezone(gate.zone.info).date()) or rule.name
 
 
 def _both(one: OpenParts, other: OpenParts) -> Iterator[tuple[int, int]]:

@@ -48,10 +48,17 @@ def zone_of(trigger: Trigger) -> str:
 
 
 def trigger_fires(
-    trigger: Trigger, *, after: datetime, until: datetime | None = None, count: int | None = None
+    trigger: Trigger,
+    *,
+    after: datetime,
+    until: datetime | None = None,
+    count: int | None = None,
+    calendar: CalendarSpec | None = None,
 ) -> list[Fire]:
     """The fires in (after, until], ascending, at most ``count`` (one of the two is needed). None at or before the
-    trigger's creation. Costs one query when the trigger has a calendar that is not loaded yet."""
+    trigger's creation. Costs one query when the trigger has a calendar that is not loaded yet.
+
+    ``calendar`` is asked in place of the trigger's own one: what would be if it were that."""
     if until is None and count is None:
         raise ValueError("trigger_fires needs until or count: most schedules never end")
     if trigger.not_before is not None:
@@ -60,8 +67,10 @@ def trigger_fires(
         until = trigger.not_after if until is None else min(until, trigger.not_after)
     if until is not None and until <= after:
         return []
+    if calendar is None and trigger.calendar_id:
+        calendar = calendar_spec(trigger.calendar)
     rules = {
-        "calendar": calendar_spec(trigger.calendar) if trigger.calendar_id else None,
+        "calendar": calendar,
         "on_blocked": trigger.on_blocked,
         "since": trigger.created_at,
     }

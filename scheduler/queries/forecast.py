@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from itertools import islice
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from calendars.domain.rules import CalendarSpec
 from calendars.queries.specs import calendar_spec
 from croniq_site.kernel.errors import InvalidInput
@@ -110,9 +112,17 @@ def forecast(
 
     Disabled triggers and inactive jobs do not fire. At most `MOST_BUCKETS` buckets: the caller has seen to it.
     """
-    start, end = now, now + window
-    edges = [start + n * bucket for n in range(-(-window // bucket))] + [end]
-    rows = _triggers(tenant)
+    edges = [now + n * bucket for n in range(-(-window // bucket))] + [now + window]
+    return _forecast(_triggers(tenant), edges, per_job)
+
+
+def calendar_forecast(calendar_id: int, edges: list[datetime], *, per_job: int = 0) -> Forecast:
+    """What the triggers with this calendar do in (first edge, last edge], as `forecast`; a bucket is what lies between
+    two edges, which ascend and are at most `MOST_BUCKETS` + 1."""
+    return _forecast(_triggers(None).filter(calendar_id=calendar_id), edges, per_job)
+
+
+def _forecast(rows: QuerySet[Trigger], edges: list[datetime], per_job: int) -> Forecast:
     reading = _Reading(edges, per_job)
     for trigger in rows[:MOST_TRIGGERS]:
         reading.add(trigger)
@@ -123,10 +133,10 @@ def forecast(
         for n in range(len(edges) - 1)
     )
     jobs = tuple(reading.with_destinations(job) for job in _shortened(reading.jobs))
-    return Forecast(start, end, buckets, jobs, tuple(reading.broken), reading.is_exact, max(0, left_out))
+    return Forecast(edges[0], edges[-1], buckets, jobs, tuple(reading.broken), reading.is_exact, max(0, left_out))
 
 
-def _triggers(tenant: str | None):
+def _triggers(tenant: str | None) -> QuerySet[Trigger]:
     rows = Trigger.objects.filter(enabled=True, job__is_active=True, job__deleted_at__isnull=True)
     if tenant is not None:
         rows = rows.filter(job__tenant=tenant)

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calendars.domain.openings import Openings
+from calendars.domain.reasons import NEVER_OPEN
 from calendars.domain.rules import CalendarSpec, Effect, HolidaySet, OnBlocked, Rule
 from calendars.domain.zones import load_zone
-from scheduler.domain.forecast import NEVER_OPEN, blocked, closed_parts, counts, open_parts, where_moved, why_closed
+from scheduler.domain.forecast import blocked, closed_parts, counts, open_parts, where_moved, why_closed
 from scheduler.domain.occurrences import to_micro
 from scheduler.domain.schedules import CronSchedule, IntervalSchedule, OnceSchedule, fires, occurrences
 
