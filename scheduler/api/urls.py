@@ -4,6 +4,7 @@ from django.urls import path, re_path
 
 from runners.api.errors import not_found
 from scheduler.api.views import (
+    calendar_preview,
     calendars,
     dead_letters,
     executions,
@@ -46,6 +47,8 @@ urlpatterns = [
     path("v1/concurrency-groups/<path:name>", groups.OneGroup.as_view()),
     path("v1/calendars", calendars.Calendars.as_view()),
     path("v1/calendars/<str:calendar_id>", calendars.OneCalendar.as_view()),
+    path("v1/calendars/<str:calendar_id>/preview", calendar_preview.CalendarPreview.as_view()),
+    path("v1/calendars/<str:calendar_id>/what-if", calendar_preview.CalendarWhatIf.as_view()),
     path("v1/executions", executions.Executions.as_view()),
     path("v1/executions/<str:execution_id>", executions.OneExecution.as_view()),
     path("v1/executions/<str:execution_id>/logs", executions.ExecutionLogs.as_view()),

@@ -16,7 +16,7 @@ from scheduler.domain.inputs import slug_of
 from scheduler.services.calendars import edit_calendar, remove_calendar
 from scheduler.services.jobs import DEFAULT_TENANT
 
-_READ_ONLY = ("id", "tenant", "created_at", "updated_at")
+READ_ONLY = ("id", "tenant", "created_at", "updated_at")
 
 
 def calendar_in_path(view: ApiView, text: str) -> Calendar:
@@ -78,7 +78,7 @@ class OneCalendar(ApiView):
     )
     def put(self, request: Request, calendar_id: str) -> Response:
         calendar = calendar_in_path(self, calendar_id)
-        values = without_unchanged(self.body, wire.calendar_body(calendar), _READ_ONLY)
+        values = without_unchanged(self.body, wire.calendar_body(calendar), READ_ONLY)
         edit_calendar(values, self.now, actor=actor_of(self), tenant=calendar.tenant, calendar=calendar)
         return Response(wire.calendar_body(calendar_in_path(self, calendar_id)))
 
