@@ -197,6 +197,13 @@ def test_a_pause_gives_the_slots_of_what_did_not_begin_to_others_and_a_resume_le
     assert slots() == {f"job:{paused.pk}": 1, f"group:{group.pk}": 1}
 
 
+def test_nothing_is_admitted_ahead_of_its_time_beside_one_that_is_due(now):
+    job = limited_job(max_concurrent=2)
+    runs = [waiting_run(job, now), waiting_run(job, now + SECOND)]
+    assert admit(now) == 1
+    assert states(runs) == [State.READY, State.GATED]
+
+
 def test_an_edit_of_what_is_no_limit_changes_no_slot(now):
     job = limited_job()
     waiting_run(job, now)
