@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from calendars.domain.rules import CalendarSpec, OnBlocked
@@ -22,14 +23,25 @@ def newest_fires(
     on_blocked: OnBlocked | str | None = None,
     since: datetime | None = None,
 ) -> list[Fire]:
-    """The last ``count`` fires in (after, until], ascending.
+    """The last ``count`` fires in (after, until], ascending."""
+
+    def within(begin: datetime, end: datetime) -> list[Fire]:
+        return fires(schedule, after=begin, until=end, calendar=calendar, on_blocked=on_blocked, since=since)
+
+    return newest(within, after=after, until=until, count=count)
+
+
+def newest(
+    within: Callable[[datetime, datetime], list[Fire]], *, after: datetime, until: datetime, count: int
+) -> list[Fire]:
+    """The last ``count`` fires in (after, until], ascending, of those that ``within`` lists between two instants.
 
     It looks back from ``until`` in doubling steps, so what it costs does not grow with the length of the stretch.
     """
     look = _FIRST_LOOK
     while count > 0 and after < until:
         begin = until - look if until - after > look else after
-        found = fires(schedule, after=begin, until=until, calendar=calendar, on_blocked=on_blocked, since=since)
+        found = within(begin, until)
         if len(found) >= count or begin <= after:
             return found[-count:]
         look *= 2

@@ -126,7 +126,8 @@ class Attempt(models.Model):
 
 
 class SkippedSpan(models.Model):
-    """Fires of a job that made no run, many in one row: ``count`` of them from ``first_at`` to ``last_at``."""
+    """Fires of a job that made no run, many in one row: ``count`` of them from ``first_at`` to ``last_at``, at least;
+    more than some thousands are not counted."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="skipped_spans", db_index=False)
     first_at = models.DateTimeField()

@@ -12,6 +12,7 @@ from calendars.domain.openings import openings_of
 from calendars.domain.rules import CalendarSpec, Effect, Rule
 from calendars.domain.zones import to_instant, to_seconds
 from calendars.queries.specs import calendar_spec
+from scheduler.domain.newest import newest
 from scheduler.domain.schedules import (
     CronSchedule,
     Fire,
@@ -82,6 +83,13 @@ def trigger_fires(
         return fires(schedule, after=after, until=until, count=count, **rules)
     window = (trigger.window_start, trigger.window_end)
     return list(islice(_in_window(schedule, window, zone_of(trigger), after, until, rules), count))
+
+
+def newest_trigger_fires(trigger: Trigger, *, after: datetime, until: datetime, count: int) -> list[Fire]:
+    """The last ``count`` fires in (after, until], ascending; what it costs does not grow with the time between."""
+    return newest(
+        lambda begin, end: trigger_fires(trigger, after=begin, until=end), after=after, until=until, count=count
+    )
 
 
 def next_fires(trigger: Trigger, now: datetime, count: int = 5) -> list[datetime]:

@@ -85,7 +85,7 @@ def _batch(now: datetime, room: int, only: UUID | None = None) -> tuple[Material
     summary = MaterializeSummary(
         triggers=len(plans),
         inserted=len(inserted),
-        skipped=sum(len(plan.skipped) for plan in plans),
+        skipped=sum(plan.skipped.count for plan in plans if plan.skipped is not None),
         broken=sum(1 for plan in plans if plan.config_error),
     )
     return summary, sum(len(plan.fires) for plan in plans)

@@ -14,7 +14,7 @@ from scheduler.domain.schedules import Fire
 from scheduler.models import Job, QueueEntry, Run, Slot
 from scheduler.queries.fires import trigger_fires
 from scheduler.services.admit import settle_jobs_later, skip_fires
-from scheduler.services.planning import DOWNTIME, GAP_PAGE
+from scheduler.services.planning import DOWNTIME, MOST_COUNTED
 from scheduler.services.replan import lock_job
 
 RECENT = timedelta(minutes=10)
@@ -83,7 +83,7 @@ def _newer(job: Job, outage: Outage, now: datetime) -> int:
     instants = set(late.values_list("scheduled_for", flat=True))
     for trigger in job.triggers.filter(enabled=True, config_error="", cursor_at__lt=now).select_related("calendar"):
         trigger.job = job
-        behind = trigger_fires(trigger, after=trigger.cursor_at, until=now, count=GAP_PAGE)
+        behind = trigger_fires(trigger, after=trigger.cursor_at, until=now, count=MOST_COUNTED)
         instants |= {fire.at for fire in behind}
     return len(instants)
 

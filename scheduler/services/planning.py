@@ -19,7 +19,7 @@ from runners.services.audit import Event, record_events
 from scheduler.domain.downtime import MOST_CAUGHT_UP, caught_up, is_downtime
 from scheduler.domain.schedules import Fire, occurrences
 from scheduler.models import Job, QueueEntry, SkippedSpan, Trigger
-from scheduler.queries.fires import schedule_of, trigger_fires
+from scheduler.queries.fires import newest_trigger_fires, schedule_of, trigger_fires
 from scheduler.services.admit import is_limited, settle_jobs_later
 from scheduler.services.wake import wake
 from scheduler.sql.planned import CursorMove, PlannedRun, insert_planned, move_cursors
@@ -29,12 +29,21 @@ _log = logging.getLogger(__name__)
 MOST_PLANNED = 1000
 """So many future runs of a trigger are planned at most, however long the horizon is."""
 
-GAP_PAGE = 5000
-"""A longer gap than this is skipped in steps, so that no transaction computes for long."""
+MOST_COUNTED = 5000
+"""A gap of more fires than this is not counted to its end: what it is said to have skipped is then at least so many."""
 
 RETRY_BROKEN = timedelta(hours=1)
 DOWNTIME = "downtime"
 _POSITIVE_INTEGER_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Fires that are skipped; ``count`` of them, at least."""
+
+    first_at: datetime
+    last_at: datetime
+    count: int
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class Plan:
 
     trigger: Trigger
     fires: Sequence[Fire]
-    skipped: Sequence[Fire]
+    skipped: Gap | None
     cursor_at: datetime
     next_materialize_at: datetime | None
     config_error: str = ""
@@ -63,17 +72,12 @@ def plan_of(trigger: Trigger, now: datetime, room: int) -> Plan:
     except Exception as error:
         _log.warning("trigger %s of %s cannot be planned: %s", trigger.pk, trigger.job.job_key, error)
         reason = cleaned(f"{error}" or type(error).__name__, 2000)
-        return Plan(trigger, (), (), trigger.cursor_at, now + RETRY_BROKEN, reason)
+        return Plan(trigger, (), None, trigger.cursor_at, now + RETRY_BROKEN, reason)
 
 
 def _plan(trigger: Trigger, now: datetime, room: int) -> Plan:
     cursor = trigger.cursor_at
-    behind = trigger_fires(trigger, after=cursor, until=now, count=GAP_PAGE) if cursor < now else []
-    if len(behind) == GAP_PAGE:
-        # The newest of these may be among those to catch up; all older ones are not, whatever follows.
-        skipped = behind[:-MOST_CAUGHT_UP]
-        return Plan(trigger, (), skipped, skipped[-1].at, now)
-    late, skipped = _caught_up(trigger.job, behind, now)
+    late, skipped = _caught_up(trigger, now) if cursor < now else ([], None)
     ahead = trigger_fires(trigger, after=now, until=now + horizon(), count=MOST_PLANNED)
     end = ahead[-1].at if len(ahead) == MOST_PLANNED else now + horizon()
     fires = [*late, *(fire for fire in ahead if fire.at > cursor)]
@@ -88,10 +92,23 @@ def _plan(trigger: Trigger, now: datetime, room: int) -> Plan:
     return Plan(trigger, fires, skipped, cursor, None, "" if ahead else _why_never(trigger, cursor))
 
 
-def _caught_up(job: Job, behind: list[Fire], now: datetime) -> tuple[list[Fire], list[Fire]]:
+def _caught_up(trigger: Trigger, now: datetime) -> tuple[list[Fire], Gap | None]:
+    """What of the fires behind the cursor is to run still, and what is not. However long nobody planned, no more than
+    `MOST_COUNTED` fires from either end are looked at."""
+    job = trigger.job
+    behind = trigger_fires(trigger, after=trigger.cursor_at, until=now, count=MOST_COUNTED)
     if not behind or not is_downtime(behind, now):
-        return behind, []
-    return caught_up(behind, now, policy=job.catch_up, grace_seconds=job.misfire_grace_seconds, most=job.max_catch_up)
+        return behind, None
+    newest = behind
+    if len(behind) == MOST_COUNTED:
+        newest = newest_trigger_fires(trigger, after=trigger.cursor_at, until=now, count=MOST_CAUGHT_UP + 1)
+    late, skipped = caught_up(
+        newest, now, policy=job.catch_up, grace_seconds=job.misfire_grace_seconds, most=job.max_catch_up
+    )
+    if not skipped:
+        return late, None
+    last_at = skipped[-1].at
+    return late, Gap(behind[0].at, last_at, sum(1 for fire in behind if fire.at <= last_at))
 
 
 def _why_never(trigger: Trigger, after: datetime) -> str:
@@ -156,16 +173,15 @@ def _runs_of(plan: Plan, now: datetime) -> Iterable[PlannedRun]:
 
 
 def _record_skipped(plan: Plan, now: datetime) -> None:
-    """One span a gap: a gap that is skipped in steps continues the span that ends at the cursor."""
-    if not plan.skipped:
+    """One span a gap."""
+    gap = plan.skipped
+    if gap is None:
         return
-    job, first, last, count = plan.trigger.job, plan.skipped[0].at, plan.skipped[-1].at, len(plan.skipped)
-    earlier = SkippedSpan.objects.filter(job=job, reason=DOWNTIME, last_at=plan.trigger.cursor_at).first()
-    if earlier is not None:
-        SkippedSpan.objects.filter(pk=earlier.pk).update(last_at=last, count=earlier.count + count)
-        return
-    SkippedSpan.objects.create(job=job, first_at=first, last_at=last, count=count, reason=DOWNTIME, recorded_at=now)
-    diff = {"reason": DOWNTIME, "first_at": first.isoformat(), "trigger_id": str(plan.trigger.pk)}
+    job = plan.trigger.job
+    SkippedSpan.objects.create(
+        job=job, first_at=gap.first_at, last_at=gap.last_at, count=gap.count, reason=DOWNTIME, recorded_at=now
+    )
+    diff = {"reason": DOWNTIME, "first_at": gap.first_at.isoformat(), "trigger_id": str(plan.trigger.pk)}
     record_events([Event("job.fires_skipped", "job", job.job_key, tenant=job.tenant, diff=diff)], now)
 
 

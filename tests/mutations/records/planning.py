@@ -150,12 +150,12 @@ RECORDS = [
         red=[MATERIALIZE + "test_a_pass_that_is_a_little_late_drops_nothing"],
     ),
     Mutation(
-        name="plan-one-span-a-gap",
-        mechanism="A gap that is skipped in steps is one span.",
+        name="plan-long-gap-from-its-ends",
+        mechanism="Of a gap, however long, the first fires are counted and the newest are caught up.",
         file="scheduler/services/planning.py",
-        old="    if earlier is not None:\n",
+        old="    if len(behind) == MOST_COUNTED:\n",
         new="    if False:\n",
-        red=[MATERIALIZE + "test_a_long_gap_is_one_span_however_many_steps_it_takes"],
+        red=[MATERIALIZE + "test_a_gap_of_thirty_years_is_one_span_and_one_look_at_either_end"],
     ),
     Mutation(
         name="plan-inactive-jobs",

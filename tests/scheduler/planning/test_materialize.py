@@ -8,6 +8,7 @@ import pytest
 
 from runners.models import AuditEvent
 from scheduler.models import Job, Lane, QueueEntry, Run, Trigger
+from scheduler.queries import fires as queries
 from scheduler.services import materialize as passes
 from scheduler.services import planning
 from scheduler.services.jobs import save_job
@@ -455,18 +456,28 @@ def test_what_was_missed_while_nobody_planned_is_caught_up_as_the_job_wants(down
     assert AuditEvent.objects.filter(action="job.fires_skipped").count() == len(spans)
 
 
-def test_a_long_gap_is_one_span_however_many_steps_it_takes(clock, monkeypatch):
-    monkeypatch.setattr(planning, "GAP_PAGE", 50)
-    monkeypatch.setattr(planning, "MOST_CAUGHT_UP", 10)
-    job = make_job(clock.now(), catch_up="all", max_catch_up=5)
+@pytest.mark.parametrize(
+    ("fields", "minutes"),
+    [({}, [0.5]), ({"catch_up": "none"}, []), ({"catch_up": "all", "max_catch_up": 3}, [2.5, 1.5, 0.5])],
+)
+def test_a_gap_of_thirty_years_is_one_span_and_one_look_at_either_end(clock, monkeypatch, fields, minutes):
+    listed = []
+    real = queries.trigger_fires
+    for module in (planning, queries):
+        monkeypatch.setattr(module, "trigger_fires", lambda *a, **kw: listed.extend(found := real(*a, **kw)) or found)
+    job = make_job(clock.now(), **fields)
     make_trigger(job, clock.now(), every="1m")
-    clock.tick(HOUR + 500 * MINUTE)
-    summary = materialize(clock.now())
-    assert (summary.skipped, summary.is_done) == (495, True)
+    planned_to = clock.now() + HOUR
+    clock.tick(timedelta(days=30 * 365) + 30 * SECOND)
+    listed.clear()
+    assert materialize(clock.now()).is_done
+    assert len(listed) < 2 * planning.MOST_COUNTED
+    assert [ago for ago in late(job, clock.now()) if ago < 60] == minutes
     span = job.skipped_spans.get()
-    assert span.count == 495
-    assert (span.last_at - span.first_at) / MINUTE == 494
-    assert len([at for at in planned(job) if at > clock.now() - 499 * MINUTE]) == 5 + 60
+    last = clock.now() - (30 + 60 * len(minutes)) * SECOND
+    assert (span.first_at, span.last_at) == (planned_to + MINUTE, last)
+    assert span.count >= planning.MOST_COUNTED
+    assert materialize(clock.tick()).triggers == 0
 
 
 def test_a_pass_that_is_a_little_late_drops_nothing(clock, short_horizon):
