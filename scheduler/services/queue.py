@@ -79,7 +79,7 @@ def lock_entries(run_ids: Iterable[UUID]) -> list[QueueEntry]:
 def lock_entries_of(job: Job) -> None:
     """Lock all entries of a job that is being edited, also those that are claimed: an attempt that ends in this moment
     either is over, and its run is found where it waits, or it reads the job as it will be."""
-    list(QueueEntry.objects.select_for_update().filter(job=job).order_by("run_id").values_list("run_id", flat=True))
+    list(QueueEntry.objects.select_for_update().filter(job=job).order_by("pk").values_list("pk", flat=True))
 
 
 def holder_name(entry: QueueEntry) -> str:

@@ -14,6 +14,7 @@ from scheduler.models import Maintenance, QueueEntry, Run, Slot
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.services.claim import claim_due
 from scheduler.services.maintenance import begin_maintenance, end_expired_maintenance, end_maintenance
+from scheduler.services.wake import subscribe
 from scheduler.workers import reaper
 from tests.factories import JobFactory, QueueEntryFactory, RunnerInstanceFactory, SlotFactory
 from tests.support.races import DEADLINE_SECONDS, Session, together
@@ -197,3 +198,16 @@ def test_the_command_says_how_it_stands(capsys, db):
         with pytest.raises(CommandError):
             call_command("maintenance", "on", f"--until={nonsense}")
     assert current_maintenance() is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_its_end_is_told_to_every_server(now, job):
+    heard = []
+    unsubscribe = subscribe(heard.append)
+    try:
+        begin_maintenance(now, ALICE)
+        assert heard == []
+        end_maintenance(now, ALICE)
+    finally:
+        unsubscribe()
+    assert [signal.lanes for signal in heard] == [None]

@@ -46,7 +46,7 @@ RECORDS = [
         name="claim-for-current-instances",
         mechanism="A deposed instance gets no run.",
         edits=[
-            Edit(POSTGRESQL, "    WHERE i.deposed_at IS NULL\n    ORDER BY i.id\n", "    ORDER BY i.id\n"),
+            Edit(POSTGRESQL, "    WHERE i.deposed_at IS NULL AND NOT EXISTS", "    WHERE NOT EXISTS"),
             Edit(SQLITE, '"WHERE deposed_at IS NULL AND id IN ', '"WHERE id IN '),
         ],
         red=[CLAIM + "test_a_deposed_instance_gets_nothing"],
