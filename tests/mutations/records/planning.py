@@ -282,14 +282,6 @@ RECORDS = [
         red=[JOBS + "test_an_edit_reaches_the_runs_that_wait"],
     ),
     Mutation(
-        name="job-later-fields",
-        mechanism="A field that this version does not act on is refused, not accepted in silence.",
-        file="scheduler/domain/job_fields.py",
-        old="        if fields.get(field) not in (None, nothing):\n",
-        new="        if False:\n",
-        red=[JOBS + "test_what_a_job_cannot_be_is_refused_by_the_name_of_the_field"],
-    ),
-    Mutation(
         name="job-unstorable-text",
         mechanism="Text that a database cannot store is refused by the name of the field.",
         file="scheduler/domain/inputs.py",
