@@ -82,6 +82,8 @@ def test_the_oldest_runs_go_first_and_no_transaction_deletes_more_lines_than_a_b
         for _ in range(3):
             RunLogFactory(run=run)
     late = now + 200 * DAY
+    assert retention.drop_old_runs(late, 4) == 4
+    assert (RunLog.objects.count(), Run.objects.count()) == (14, 6)
     counts = []
     while count := retention.drop_old_runs(late, 4):
         counts.append(count)
