@@ -309,49 +309,6 @@ class BulkDeleteAnswer(serializers.Serializer):
     deleted = number()
 
 
-class PauseBody(serializers.Serializer):
-    reason = text(required=False, max_length=255)
-    until = at(required=False, allow_null=True, help_text="When the pause ends by itself.")
-
-
-class PauseAnswer(serializers.Serializer):
-    job_key = text()
-    paused_at = at(allow_null=True)
-    paused_until = at(allow_null=True)
-    paused_reason = text()
-
-
-class SkippedNextAnswer(serializers.Serializer):
-    execution_id = serializers.UUIDField()
-    scheduled_for = at()
-
-
-class BackfillBody(HasFields):
-    from_ = at(help_text="The first instant that counts.")
-    until = at(help_text="The last instant that counts; not in the future.")
-    dry_run = serializers.BooleanField(required=False, help_text="Only say what would be done.")
-
-
-class BackfillAnswer(serializers.Serializer):
-    dry_run = serializers.BooleanField()
-    created = number(help_text="Fires that had no run.")
-    revived = number(help_text="Fires whose run was skipped.")
-    already_there = number()
-    instants = serializers.ListField(child=serializers.DateTimeField(), help_text="Of what is created and revived.")
-
-
-class MaintenanceBody(serializers.Serializer):
-    reason = text(required=False, max_length=255)
-    until = at(required=False, allow_null=True, help_text="When it ends by itself.")
-
-
-class MaintenanceAnswer(serializers.Serializer):
-    on = serializers.BooleanField()
-    began_at = at(allow_null=True)
-    until = at(allow_null=True)
-    reason = text()
-
-
 class RegisterBody(serializers.Serializer):
     job_key = text()
     schedule = text(help_text="An interval such as 5m or 300 (seconds), or a cron expression.")

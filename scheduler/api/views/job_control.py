@@ -6,7 +6,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from runners.api.views import ApiView
-from scheduler.api import openapi, schema, wire
+from scheduler.api import control_schema as schema
+from scheduler.api import openapi, wire
 from scheduler.api.views.jobs import actor_of, job_in_path
 from scheduler.domain.job_fields import refuse_unknown
 from scheduler.domain.trigger_fields import instant_of
