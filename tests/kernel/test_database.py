@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from django.db import IntegrityError, InterfaceError, OperationalError, connection
 
-from croniq_site.kernel.database import chunks, instant_of, is_outage, row_list, uuid_of, write_transaction
+from croniq_site.kernel.database import chunks, do_last, instant_of, is_outage, row_list, uuid_of, write_transaction
 
 pytestmark = pytest.mark.django_db
 COLUMNS = {"id": "uuid", "at": "timestamptz", "n": "int", "text": "text"}
@@ -80,3 +80,49 @@ def test_what_counts_as_an_outage():
     assert is_outage(InterfaceError())
     assert not is_outage(IntegrityError())
     assert not is_outage(ValueError())
+
+
+def test_the_last_work_of_a_transaction_is_done_once_at_its_end_before_it_commits():
+    told: list = []
+
+    def work(items):
+        told.append((items, connection.in_atomic_block))
+
+    with write_transaction():
+        do_last(work, "a")
+        with write_transaction():
+            do_last(work, "b")
+            do_last(work, "a")
+        assert told == [], "the inner one is not the end"
+    assert told == [(["a", "b"], True)]
+    with write_transaction():
+        pass
+    assert len(told) == 1
+
+
+def test_the_last_work_of_a_transaction_that_failed_is_never_done():
+    told: list = []
+
+    def fail():
+        with write_transaction():
+            do_last(told.append, "a")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    with write_transaction():
+        pass
+    assert told == []
+
+
+def test_last_work_may_ask_for_more_and_without_a_transaction_it_is_done_at_once():
+    told: list = []
+
+    def more(items):
+        do_last(told.append, "second")
+
+    with write_transaction():
+        do_last(more, "first")
+    assert told == [["second"]]
+    do_last(told.append, "now")
+    assert told[-1] == ["now"]

@@ -62,7 +62,7 @@ def test_in_a_group_priority_goes_before_age_and_age_before_id(now):
     group = group_of(3)
     plain = limited_job(max_concurrent=None, concurrency_group=group)
     urgent = limited_job(max_concurrent=None, concurrency_group=group, priority=5, lane=other_lane(5))
-    old, twins = waiting_run(plain, now - SECOND), sorted(waiting_run(plain, now) for _ in range(2))
+    old, twins = waiting_run(plain, now - SECOND), sorted(waiting_run(plain, now - SECOND / 2) for _ in range(2))
     first = waiting_run(urgent, now)
     admit(now)
     assert states([first, old, *twins]) == [State.READY, State.READY, State.READY, State.GATED]
