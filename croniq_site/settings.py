@@ -169,6 +169,7 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
+    "ENUM_NAME_OVERRIDES": {"ExecutionStateEnum": "scheduler.queries.runs.STATES"},
     "TITLE": "Croniq",
     "VERSION": "0.1.0",
     "OAS_VERSION": "3.1.0",
