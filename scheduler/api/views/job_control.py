@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from croniq_site.kernel.errors import Forbidden
 from runners.api.views import ApiView
 from scheduler.api import control_schema as schema
 from scheduler.api import openapi, wire
@@ -127,6 +128,7 @@ class SystemMaintenance(ApiView):
         refuses=(400,),
     )
     def put(self, request: Request) -> Response:
+        _refuse_one_tenant(self)
         refuse_unknown(self.body, {"reason", "until"})
         row = begin_maintenance(self.now, actor_of(self), self.body.get("reason"), self.body.get("until"))
         return Response(_maintenance_body(row))
@@ -137,8 +139,14 @@ class SystemMaintenance(ApiView):
         {200: schema.MaintenanceAnswer},
     )
     def delete(self, request: Request) -> Response:
+        _refuse_one_tenant(self)
         end_maintenance(self.now, actor_of(self))
         return Response(_maintenance_body(current_maintenance()))
+
+
+def _refuse_one_tenant(view: ApiView) -> None:
+    if view.principal.tenant is not None:
+        raise Forbidden(f"Maintenance holds all tenants; this key is of the tenant {view.principal.tenant!r}.")
 
 
 def _maintenance_body(row: Maintenance | None) -> wire.Body:

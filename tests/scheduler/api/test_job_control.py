@@ -124,3 +124,12 @@ def test_maintenance_is_begun_changed_looked_at_and_ended(api, clock):
     for _ in range(2):
         ended = client.delete(url)
         assert (ended.status_code, ended.json()) == (200, off)
+
+
+def test_a_key_of_one_tenant_does_not_hold_the_others(api):
+    client, url = api("admin", tenant="acme"), "/v1/system/maintenance"
+    assert client.put(url, {"reason": "mine"}).status_code == 403
+    assert client.get(url).json()["on"] is False
+    api("admin").put(url)
+    assert client.delete(url).status_code == 403
+    assert client.get(url).json()["on"] is True
