@@ -14,6 +14,7 @@ from uuid import UUID
 from croniq_site.kernel.clock import Clock
 from croniq_site.kernel.database import is_outage
 from croniq_site.kernel.errors import CroniqError, Unavailable
+from scheduler.api.work.gates import Gates
 from scheduler.api.work.pool import Pool
 from scheduler.api.work.waiting import EMPTY, Answer, Claims, Held
 from scheduler.domain.work import Ask, ClaimOutcome, LossCause
@@ -136,6 +137,7 @@ class Group:
         pool: Pool,
         clock: Clock,
         jobs: JobDirectory,
+        gates: Gates,
         is_idle: Callable[[Group], None],
     ) -> None:
         self.lanes = lanes
@@ -147,7 +149,7 @@ class Group:
         self._to_ask: dict[Held, None] = {}
         self._serving: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._gate_at = 0.0
+        self._gates = gates
 
     def join(self, held: Held) -> None:
         self._waiting[held] = None
@@ -162,6 +164,7 @@ class Group:
     def _rest(self) -> None:
         if not self._waiting:
             self._cancel_timer()
+            self._gates.rest(self.lanes)
             if self._serving is None:
                 self._say_idle(self)
 
@@ -202,7 +205,7 @@ class Group:
         asks = [Ask(held.holder_id, held.request.free, frozenset(held.request.listed)) for held in asked]
         turns = self._rotation.in_turn(self.lanes, self._directory)
         try:
-            admits = time.monotonic() >= self._gate_at
+            admits = self._gates.is_due(self.lanes)
             done = await self._pool.write(claim_round, self._clock, self._jobs, asks, turns, admits)
         except Exception as error:
             if not isinstance(error, CroniqError):
@@ -212,11 +215,7 @@ class Group:
                 held.fail(error)
             self._wake_in(RECHECK_SECONDS)
             return
-        if done.gate_at is not None:
-            self._gate_at = done.gate_at
-        elif admits or self._gate_at > time.monotonic() + RECHECK_SECONDS:
-            # There is more than enough to do, and nobody looked for the next: then once a second.
-            self._gate_at = time.monotonic() + RECHECK_SECONDS
+        self._gates.note(self.lanes, done.gate_at, admitted=admits)
         self._rotation.note(turns, done.served, self._directory)
         await self._hand_out(asked, rest, done)
 
@@ -256,6 +255,8 @@ class Group:
             waits.append(max(0.0, done.falls_due_at - time.monotonic()) + 0.001)
         if done.is_more_due:
             waits.append(RECHECK_SECONDS)
+        if (gate := self._gates.seconds_left(self.lanes)) < math.inf:
+            waits.append(gate + 0.001)
         if waits and self._waiting:
             self._wake_in(min(waits))
 

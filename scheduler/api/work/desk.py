@@ -17,6 +17,7 @@ from croniq_site.kernel.errors import Conflict, CroniqError, Unavailable
 from runners.domain.scopes import Principal
 from scheduler.api.work.claiming import Group, give_back
 from scheduler.api.work.coalesce import Batch
+from scheduler.api.work.gates import Gates
 from scheduler.api.work.pool import Pool
 from scheduler.api.work.waiting import EMPTY, SPIN_SECONDS, Answer, Held, Told, Visit
 from scheduler.domain.polls import OpenPoll, PollRequest
@@ -37,7 +38,7 @@ class Desk:
     def __init__(self, pool: Pool, clock: Clock, hold_seconds: float) -> None:
         self._pool, self._clock, self._hold_seconds = pool, clock, hold_seconds
         self._lanes, self._jobs = LaneDirectory(), JobDirectory()
-        self._rotation = Rotation()
+        self._rotation, self._gates = Rotation(), Gates()
         self._groups: dict[Lanes, Group] = {}
         self._visits: dict[tuple[int, str, str], Visit] = {}
         self._held: dict[int, tuple[Held, Group | None]] = {}
@@ -152,7 +153,7 @@ class Desk:
         group = self._groups.get(lanes)
         if group is None:
             group = self._groups[lanes] = Group(
-                lanes, self._lanes, self._rotation, self._pool, self._clock, self._jobs, self._retire
+                lanes, self._lanes, self._rotation, self._pool, self._clock, self._jobs, self._gates, self._retire
             )
         group.join(held)
         return group

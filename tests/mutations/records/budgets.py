@@ -282,6 +282,17 @@ RECORDS = [
         red=[EDGE + "test_what_was_due_before_the_server_began_is_admitted_by_the_first_poll"],
     ),
     Mutation(
+        name="gate-is-remembered",
+        mechanism="A look for due limited runs is not paid with each poll.",
+        file="scheduler/api/work/gates.py",
+        old="        return time.monotonic() >= self._at.get(lanes, 0.0)\n",
+        new="        return True\n",
+        red=[
+            EDGE + "test_a_runner_that_polls_often_does_not_pay_for_limits_with_each_poll",
+            EDGE + "test_what_is_known_of_the_next_instant_is_never_forgotten_for_a_later_one",
+        ],
+    ),
+    Mutation(
         name="overlap-skips",
         mechanism="A fire that finds its job busy is skipped by the job's policy, and recorded.",
         file=DOMAIN,
