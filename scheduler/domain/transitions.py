@@ -26,8 +26,11 @@ class State(StrEnum):
 
 class Event(StrEnum):
     ADMIT = "admit"  # due, and all its budgets have a slot for it
-    PASS_OVER = "pass over"  # nobody claimed it, and others wait for its slots
-    SKIP = "skip"  # a fire that falls due while its job is busy or its queue full
+    PASS_OVER = "pass over"  # noqa: S105 - nobody claimed it, and others wait for its slots
+    HOLD = "hold"  # its job is paused
+    LET_GO = "let go"  # the pause is over, and the run was tried before it or is still to fall due
+    SKIP = "skip"  # a fire that is left out: job busy, queue full, fell due in a pause or in maintenance, skip next
+    MAKE_UP = "make up"  # a backfill takes the skip back
     CLAIM = "claim"
     BURY = "bury"  # due, but its attempts are used up
     SUCCEED = "succeed"
@@ -50,6 +53,11 @@ EDGES: dict[tuple[State, Event], tuple[State, ...]] = {
     (State.READY, Event.PASS_OVER): (State.GATED,),
     (State.READY, Event.SKIP): (State.SKIPPED,),
     (State.GATED, Event.SKIP): (State.SKIPPED,),
+    (State.HELD, Event.SKIP): (State.SKIPPED,),
+    (State.READY, Event.HOLD): (State.HELD,),
+    (State.GATED, Event.HOLD): (State.HELD,),
+    (State.HELD, Event.LET_GO): (State.READY, State.GATED),
+    (State.SKIPPED, Event.MAKE_UP): (State.READY, State.GATED),
     (State.READY, Event.CLAIM): (State.CLAIMED,),
     **{(waiting, Event.BURY): USED_UP for waiting in WAITING},
     (State.CLAIMED, Event.SUCCEED): (State.COMPLETED,),

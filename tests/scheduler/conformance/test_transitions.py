@@ -13,13 +13,23 @@ from scheduler.domain.transitions import EDGES, TERMINAL, WAITING, Event, State,
 from scheduler.domain.work import Ack, AckStatus, LossCause
 from scheduler.models import QueueEntry, Run
 from scheduler.services.admit import admit
+from scheduler.services.backfill import backfill
 from scheduler.services.cancel import cancel_runs
 from scheduler.services.claim import claim_due
 from scheduler.services.finish import finish, time_out
+from scheduler.services.pause import pause_job, resume_job
 from scheduler.services.queue import STATE_NUMBERS
 from scheduler.services.release import bury, reap_leases, release, wind_down
 from scheduler.services.waiting import pass_over_unclaimed, skip_beyond_depth
-from tests.factories import NOW, JobFactory, QueueEntryFactory, RunFactory, RunnerInstanceFactory, SlotFactory
+from tests.factories import (
+    NOW,
+    JobFactory,
+    QueueEntryFactory,
+    RunFactory,
+    RunnerInstanceFactory,
+    SlotFactory,
+    TriggerFactory,
+)
 from tests.scheduler.conformance.snapshots import SYSTEM_ACTOR, everything
 
 pytestmark = pytest.mark.django_db
@@ -45,19 +55,27 @@ def run_in(state: State, *, is_last: bool, chosen: State | None, event: Event | 
             SlotFactory(run=run, budget=f"job:{job.pk}", admitted_at=NOW - timedelta(minutes=1))
             QueueEntryFactory(job=job, state=QueueEntry.State.GATED, waits_since=NOW)
     elif event is Event.SKIP:
-        rules["job"] = JobFactory(max_queue_depth=1, max_concurrent=1 if state is State.GATED else None)
+        rules["job"] = JobFactory(
+            max_queue_depth=1,
+            max_concurrent=1 if state is State.GATED else None,
+            paused_at=NOW if state is State.HELD else None,
+        )
         rules |= {"run__created_at": NOW - timedelta(days=2)} if state not in TERMINAL else {}
         QueueEntryFactory(job=rules["job"], available_at=NOW - timedelta(minutes=1))
     elif chosen is State.GATED:
         # Somebody else runs, or what is sent back to wait would be admitted again at once.
-        rules["job"] = JobFactory(max_concurrent=rules.pop("job__max_concurrent"))
+        rules["job"] = JobFactory(
+            max_concurrent=rules.pop("job__max_concurrent"), paused_at=NOW if event is Event.LET_GO else None
+        )
         SlotFactory(budget=f"job:{rules['job'].pk}")
+    elif event is Event.LET_GO:
+        rules["job__paused_at"] = NOW
     if state in TERMINAL:
         problem = None if state is State.COMPLETED else state.value
         return RunFactory(
             verdict=state.value,
             problem=problem,
-            attempt=1,
+            attempt=0 if event is Event.MAKE_UP else 1,
             runner_id="runner",
             claimed_at=NOW,
             finished_at=NOW,
@@ -87,10 +105,18 @@ def happen(event: Event, run_id: UUID) -> None:
     holder = entry.holder if entry else None
     runner_id = holder.runner.runner_id if holder else "runner"
     lane_ids = [entry.lane_id] if entry else []
+    job_key = Run.objects.get(pk=run_id).job.job_key
     if event is Event.ADMIT:
         admit(NOW)
     elif event is Event.PASS_OVER:
         pass_over_unclaimed(NOW)
+    elif event is Event.HOLD:
+        pause_job(job_key, NOW)
+    elif event is Event.LET_GO or (event is Event.SKIP and entry and entry.state == QueueEntry.State.HELD):
+        resume_job(job_key, NOW)
+    elif event is Event.MAKE_UP:
+        at = Run.objects.get(pk=run_id).scheduled_for
+        backfill(job_key, at, at, NOW, SYSTEM_ACTOR)
     elif event is Event.SKIP:
         admit(NOW)
         skip_beyond_depth(NOW)
@@ -136,10 +162,17 @@ def test_a_service_does_what_the_table_says_and_nothing_where_it_says_nothing(st
     run_id = run_in(state, is_last=event in LAST, chosen=chosen, event=event)
     assert state_of(run_id) is state
     bystander = QueueEntryFactory(available_at=NOW + timedelta(days=2))
+    if event is Event.MAKE_UP:
+        run = Run.objects.get(pk=run_id)
+        past = {"run_at": run.scheduled_for, "created_at": NOW - timedelta(days=3), "next_materialize_at": None}
+        TriggerFactory(job=run.job, kind="once", every=None, anchor_at=None, **past)
     before = everything()
     happen(event, run_id)
     if chosen is None:
-        assert everything() == before
+        after = everything()
+        if event in (Event.HOLD, Event.LET_GO):  # said of the job, whatever there is of it
+            before, after = ({**rows, "Job": [], "AuditEvent": []} for rows in (before, after))
+        assert after == before
     else:
         assert state_of(run_id) is next_state(state, event, chosen)
     assert state_of(bystander.run_id) is State.READY
