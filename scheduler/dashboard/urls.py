@@ -5,7 +5,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
-from scheduler.dashboard import jobs, runners, runs
+from scheduler.dashboard import calendars, jobs, runners, runs, upcoming
 
 urlpatterns = [
     path("", jobs.job_list_page, name="jobs"),
@@ -18,6 +18,10 @@ urlpatterns = [
     path("runs/<uuid:run_id>", runs.run_page, name="run"),
     path("runs/<uuid:run_id>/log", runs.log_page, name="log"),
     path("runs/<uuid:run_id>/cancel", runs.cancel, name="cancel"),
+    path("next", upcoming.next_page, name="next"),
+    path("calendars", calendars.calendar_list_page, name="calendars"),
+    path("calendars/<int:calendar_id>", calendars.calendar_page, name="calendar"),
+    path("calendars/<int:calendar_id>/year", calendars.calendar_year_page, name="calendar-year"),
     path("runners", runners.runner_list_page, name="runners"),
     path(
         "sign-in",

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 register = template.Library()
 
-STATE_WORDS = {"claimed": "running", "timed_out": "timed out"}
+STATE_WORDS = {"claimed": "running", "timed_out": "timed out", "config_error": "config error"}
 """States that people know by another word than the wire's."""
 
 REASON_WORDS = {
@@ -47,6 +47,15 @@ def instant(value: datetime | None, zone: str = "", relative: bool = False) -> s
 
 
 @register.simple_tag
+def countdown(value: datetime, now: datetime) -> SafeString:
+    """Show how far away an instant is, counted on by the page's script."""
+    seconds = (value - now).total_seconds()
+    words = f"in {duration(round(seconds))}" if seconds > 0 else f"{duration(round(-seconds))} ago"
+    utc = value.astimezone(UTC)
+    return format_html('<span class="away" data-away="{}">{}</span>', f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z", words)
+
+
+@register.simple_tag
 def since(value: datetime | None) -> str | SafeString:
     """Show how long ago something began, counted on by the page's script; without it when it began."""
     if value is None:
@@ -64,6 +73,12 @@ def since(value: datetime | None) -> str | SafeString:
 def state(name: str) -> SafeString:
     """Show a state as a word; its colour only repeats it."""
     return format_html('<span class="state state-{}">{}</span>', name, STATE_WORDS.get(name, name).capitalize())
+
+
+@register.simple_tag
+def day_state(name: str) -> SafeString:
+    """Show whether a day is open; its colour only repeats the word."""
+    return format_html('<span class="state state-{}">{}</span>', name, name.capitalize())
 
 
 @register.filter

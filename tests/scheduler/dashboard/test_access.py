@@ -16,11 +16,12 @@ from tests.scheduler.dashboard.markup import Page
 
 pytestmark = pytest.mark.django_db
 PAGES = ["/", "/jobs/ops:backup", "/runs", "/runs/planned", "/runs/0195f9a0-0000-7000-8000-000000000000", "/runners"]
+MORE_PAGES = ["/next", "/calendars", "/calendars/7", "/calendars/7/year"]
 LOG = "/runs/0195f9a0-0000-7000-8000-000000000000/log"
 ACTIONS = ["run-now", "pause", "resume"]
 
 
-@pytest.mark.parametrize("path", [*PAGES, LOG])
+@pytest.mark.parametrize("path", [*PAGES, *MORE_PAGES, LOG])
 def test_whoever_is_not_signed_in_is_sent_to_sign_in_and_comes_back(client, path):
     answer = client.get(f"{path}?after=5")
     assert answer.status_code == 302
@@ -54,7 +55,7 @@ def test_signing_in_leads_to_no_other_site(client):
     assert client.post("/sign-in", fields)["Location"] == "/"
 
 
-@pytest.mark.parametrize("path", [PAGES[0], *PAGES[2:4], PAGES[5]])
+@pytest.mark.parametrize("path", [PAGES[0], *PAGES[2:4], PAGES[5], *MORE_PAGES[:2]])
 def test_whoever_is_signed_in_may_look(viewer, path):
     assert viewer.get(path).status_code == 200
 

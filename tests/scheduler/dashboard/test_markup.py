@@ -11,7 +11,16 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 
 from scheduler.models import Job
-from tests.factories import AttemptFactory, JobFactory, QueueEntryFactory, RunFactory, RunLogFactory, TriggerFactory
+from tests.factories import (
+    AttemptFactory,
+    CalendarFactory,
+    CalendarRuleFactory,
+    JobFactory,
+    QueueEntryFactory,
+    RunFactory,
+    RunLogFactory,
+    TriggerFactory,
+)
 from tests.scheduler.dashboard.markup import Page
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +43,9 @@ def pages(now) -> dict[str, str]:
         paused_reason=EVIL,
     )
     TriggerFactory(job=job, config_error=EVIL, managed_by="<b>api</b>")
+    calendar = CalendarFactory(name=EVIL, tenant="other", description=EVIL)
+    CalendarRuleFactory(calendar=calendar, effect="exclude", name=EVIL, window_start="12:05", window_end="12:30")
+    TriggerFactory(job=JobFactory(job_key=f"{KEY}2", paused_at=now), calendar=calendar)
     dead = RunFactory(job=job, dead=True, attempt=2, error=EVIL, runner_id=EVIL, reason=EVIL)
     AttemptFactory(run=dead, attempt=1, error=EVIL, runner_id=EVIL)
     RunLogFactory(run=dead, message=EVIL, level="<b>info", fields={EVIL: EVIL})
@@ -56,6 +68,10 @@ def pages(now) -> dict[str, str]:
         "run": f"/runs/{dead.id}",
         "live": f"/runs/{live.run_id}",
         "runners": "/runners",
+        "next": "/next",
+        "calendars": "/calendars",
+        "calendar": f"/calendars/{calendar.pk}",
+        "calendar year": f"/calendars/{calendar.pk}/year",
         "missing job": "/jobs/" + quote("no:" + EVIL.replace("/", ""), safe=""),
         "missing": "/" + quote(EVIL),
         "refused": f"/runs?state={quote(EVIL)}",
@@ -118,7 +134,7 @@ def test_states_are_words_and_each_has_its_class(viewer, pages):
 
 
 def test_a_page_names_every_field_and_speaks_of_its_cells_on_a_narrow_screen(viewer, pages):
-    for path in ("/", "/runs", "/runs/planned"):
+    for path in ("/", "/runs", "/runs/planned", "/next", "/calendars"):
         page = Page(viewer.get(path))
         labels = {values["for"] for values in page.all("label")}
         fields = {
@@ -127,4 +143,4 @@ def test_a_page_names_every_field_and_speaks_of_its_cells_on_a_narrow_screen(vie
         assert fields <= labels
         assert page.all("meta", name="viewport")
         assert all("data-label" in values or "first" in values.get("class", "") for values in page.all("td"))
-    assert Job.objects.count() == 1
+    assert Job.objects.count() == 2

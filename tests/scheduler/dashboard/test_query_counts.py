@@ -61,6 +61,13 @@ def add_runners(count: int, now) -> None:
         RunnerInstanceFactory()
 
 
+def add_to_a_calendar(count: int, now) -> None:
+    calendar = CalendarFactory._meta.model.objects.filter(name="shop").first() or CalendarFactory(name="shop")
+    for _ in range(count):
+        CalendarRuleFactory(calendar=calendar, effect="exclude", weekdays=[7])
+        TriggerFactory(calendar=calendar)
+
+
 def queries_of(client: Client, path: str) -> int:
     with CaptureQueriesContext(
         connection,
@@ -78,12 +85,18 @@ def queries_of(client: Client, path: str) -> int:
         ("/runs/planned", add_planned, 5),
         ("/jobs/ops:backup", add_to_a_job, 20),
         ("/runners", add_runners, 5),
+        ("/next", add_jobs, 7),
+        ("/calendars", add_jobs, 7),
+        ("/calendars/{calendar}", add_to_a_calendar, 10),
+        ("/calendars/{calendar}/year", add_to_a_calendar, 9),
     ],
 )
 def test_the_queries_of_a_page_do_not_depend_on_its_rows(
     viewer: Client, now, path: str, add: Callable, most: int
 ) -> None:
     add(3, now)
+    if "{calendar}" in path:
+        path = path.format(calendar=CalendarFactory._meta.model.objects.get().pk)
     few = queries_of(viewer, path)
     add(27, now)
     assert queries_of(viewer, path) == few <= most
