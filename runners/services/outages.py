@@ -20,6 +20,7 @@ def note_outage(now: datetime) -> datetime | None:
     Whoever wants to end claims calls it first, and every ``serve`` before its own heartbeat, in that transaction: the
     heartbeat hides the silence from all others. None: no outage is known of, nor where nobody ever served.
     """
+    _forget_the_future(now)
     last = Heartbeat.objects.filter(kind="serve").aggregate(at=Max("beat_at"))["at"]
     if last is not None and now - last > SILENCE:
         with write_transaction():
@@ -30,3 +31,12 @@ def note_outage(now: datetime) -> datetime | None:
                 # Others may have missed it later than this, by a clock that is read before the lock is had.
                 Outage.objects.filter(pk=outage.pk, ended_at__lt=now).update(ended_at=now)
     return Outage.objects.order_by("-began_at").values_list("ended_at", flat=True).first()
+
+
+def _forget_the_future(now: datetime) -> None:
+    """The clock was stepped back: an outage that is said to end later than now ended now, if it had begun by then.
+    Else all that falls due until then would count as missed in it."""
+    later = Outage.objects.filter(ended_at__gt=now + SILENCE)
+    if later.exists():
+        later.filter(began_at__gt=now).delete()
+        later.update(ended_at=now)

@@ -14,6 +14,7 @@ from croniq_site.kernel.text import cleaned
 from runners.services.audit import record_events
 from scheduler.models import Trigger
 from scheduler.services.planning import RETRY_BROKEN, Plan, broken_event, carry_out, horizon, plan_of
+from scheduler.services.replan import remove_planned
 
 _log = logging.getLogger(__name__)
 
@@ -135,7 +136,8 @@ def _lock_due(now: datetime, only: UUID | None = None) -> list[Trigger]:
 
 def reset_cursors(now: datetime) -> int:
     """Take back to ``now`` every cursor beyond the horizon: the clock was stepped back, and what lies between would
-    never be planned. Runs that exist stay the only ones of their occurrences.
+    never be planned. Runs that exist stay the only ones of their occurrences; those beyond the horizon that nobody ever
+    claimed go, they are planned again when their time is near.
 
     It reads every trigger, so it does so at a process's first pass, when its clock went back, and once a minute else.
     """
@@ -143,11 +145,19 @@ def reset_cursors(now: datetime) -> int:
     if _looked_at is not None and _looked_at <= now < _looked_at + LOOK_AT_CURSORS_EVERY:
         return 0
     _looked_at = now
+    reset = 0
+    while batch := _reset_batch(now):
+        reset += batch
+    return reset
+
+
+def _reset_batch(now: datetime) -> int:
     with write_transaction():
-        beyond = Trigger.objects.filter(enabled=True, cursor_at__gt=now + horizon())
-        ids = list(beyond.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True))
-        if not ids:
-            return 0
+        beyond = Trigger.objects.filter(enabled=True, cursor_at__gt=now + horizon()).select_related("job")
+        triggers = list(beyond.select_for_update(of=("self", "job"), skip_locked=True, no_key=True)[:TRIGGERS_A_BATCH])
+        for job in {trigger.job_id: trigger.job for trigger in triggers}.values():
+            remove_planned(job, now + horizon())
+        ids = [trigger.pk for trigger in triggers]
         return Trigger.objects.filter(pk__in=ids).update(cursor_at=now, next_materialize_at=now)
 
 

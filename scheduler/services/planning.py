@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks
-from croniq_site.kernel.ids import uuid7
+from croniq_site.kernel.ids import uuid7_of
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import Event, record_events
 from scheduler.domain.downtime import MOST_CAUGHT_UP, caught_up, is_downtime
@@ -123,7 +123,7 @@ def _why_never(trigger: Trigger, after: datetime) -> str:
 def carry_out(plans: Sequence[Plan], now: datetime) -> list[PlannedRun]:
     """Insert the runs, move the cursors and write down what is skipped or broken: one transaction, the caller's, which
     holds the locks of the jobs. Returns the runs that were new."""
-    rows = [run for plan in plans for run in _runs_of(plan, now)]
+    rows = [run for plan in plans for run in _runs_of(plan)]
     inserted = [run for chunk in chunks(rows, WRITE_BATCH_ROWS) for run in insert_planned(chunk, now)]
     for plan in plans:
         _record_skipped(plan, now)
@@ -154,12 +154,12 @@ def most_attempts(job: Job) -> int:
     return min(job.max_retries + 1, _POSITIVE_INTEGER_MOST)
 
 
-def _runs_of(plan: Plan, now: datetime) -> Iterable[PlannedRun]:
+def _runs_of(plan: Plan) -> Iterable[PlannedRun]:
     job = plan.trigger.job
     state = int(waiting_state(job))
     for fire in plan.fires:
         yield PlannedRun(
-            run_id=uuid7(now),
+            run_id=uuid7_of(fire.at, f"{job.pk} {fire.at.isoformat()}"),  # planned again, it is the same run
             job_id=job.pk,
             lane_id=job.lane_id,
             scheduled_for=fire.at,

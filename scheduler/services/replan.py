@@ -91,7 +91,15 @@ def _remove_unwanted(job: Job, live: list[Trigger], now: datetime) -> int:
         return 0
     last = max(candidates.values())
     wanted = {at for trigger in live for at in _instants(trigger, now, last)}
-    unwanted = [run_id for run_id, at in candidates.items() if at not in wanted]
+    return _remove([run_id for run_id, at in candidates.items() if at not in wanted])
+
+
+def remove_planned(job: Job, after: datetime) -> int:
+    """Take back the runs of a locked job that were planned for later than ``after`` and that nobody ever claimed."""
+    return _remove(list(planned_of(job, after)))
+
+
+def _remove(unwanted: list[UUID]) -> int:
     removed = 0
     for chunk in chunks(unwanted, WRITE_BATCH_ROWS):
         # A claim that was first keeps its run; only what was really taken out of the queue is deleted.

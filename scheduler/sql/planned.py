@@ -52,14 +52,15 @@ def insert_planned(runs: Sequence[PlannedRun], now: datetime) -> list[PlannedRun
     """
     listed, params = row_list("planned", _COLUMNS, runs)
     with connection.cursor() as cursor:
-        # WHERE true: SQLite would read ON as the beginning of a join.
+        # WHERE true: SQLite would read ON as the beginning of a join. No conflict is named: of two that plan one fire
+        # at the same moment the second meets its id before its occurrence.
         cursor.execute(
             f"""WITH {listed}
             INSERT INTO {_RUN} (id, job_id, kind, scheduled_for, occurrence_at, created_at, attempt, reason, error,
                                 runner_id)
             SELECT run_id, job_id, 'scheduled', scheduled_for, occurrence_at, %s, 0, '', '', ''
               FROM planned WHERE true ORDER BY job_id, scheduled_for
-            ON CONFLICT (job_id, scheduled_for) WHERE kind = 'scheduled' DO NOTHING
+            ON CONFLICT DO NOTHING
             RETURNING id""",
             [*params, adapted(now)],
         )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from croniq_site.kernel.ids import uuid7
+from croniq_site.kernel.ids import uuid7, uuid7_of
 from croniq_site.kernel.text import CUT_MARK, cleaned, is_printable_name
 
 
@@ -40,3 +40,9 @@ def test_ids_are_version_7_unique_and_ordered_by_time():
     assert len({uuid7(now) for _ in range(1000)}) == 1000
     assert {(i.version, i.variant) for i in ids} == {(7, "specified in RFC 4122")}
     assert ids[0].int >> 80 == int(now.timestamp() * 1000)
+
+
+def test_the_id_of_a_name_at_an_instant_is_always_the_same(now):
+    first = uuid7_of(now, "a")
+    assert (first.version, uuid7_of(now, "a")) == (7, first)
+    assert len({first, uuid7_of(now, "b"), uuid7_of(now + timedelta(milliseconds=1), "a")}) == 3
