@@ -76,3 +76,10 @@ def job_counts(calendar_ids: Collection[int]) -> dict[int, int]:
     """How many jobs use each of these calendars; those that none uses are not in it."""
     users = Trigger.objects.filter(calendar_id__in=calendar_ids, job__deleted_at__isnull=True)
     return dict(users.values_list("calendar_id").annotate(Count("job_id", distinct=True)).order_by())
+
+
+def users_of(calendar_ids: Collection[int]) -> list[str]:
+    """The keys of the jobs that use any of these calendars, those that are deleted too while their triggers are there:
+    what keeps a calendar from being deleted."""
+    triggers = Trigger.objects.filter(calendar_id__in=calendar_ids)
+    return list(triggers.values_list("job__job_key", flat=True).distinct().order_by("job__job_key"))

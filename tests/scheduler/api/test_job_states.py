@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from calendars.models import CalendarRule
 from scheduler.models import Trigger
 from scheduler.queries.jobs import JobState, job_states, live_jobs
+from scheduler.services.calendars import edit_calendar
 from scheduler.services.materialize import materialize
 from tests.scheduler.planning.support import make_job, make_trigger
 
@@ -51,3 +53,16 @@ def test_a_broken_schedule_is_told_and_is_not_overdue(now) -> None:
     found = state(now + timedelta(days=1))
     assert "Nowhere/Land" in found.config_error
     assert (found.overdue, found.next_fire_at) == (False, None)
+
+
+def test_a_broken_calendar_is_told_at_the_job_that_uses_it_and_at_no_other(api, now) -> None:
+    rules = [{"effect": "include", "weekdays": [1, 2, 3, 4, 5]}]
+    edit_calendar({"name": "office", "timezone": "UTC", "rules": rules}, now)
+    make_trigger(make_job(now), now, every="2h", calendar="office")
+    make_trigger(make_job(now, "demo:other"), now, every="2h")
+    CalendarRule.objects.update(weekdays=["someday"])
+    Trigger.objects.update(next_materialize_at=now)
+    materialize(now + MINUTE)
+    told = {body["job_key"]: body["config_error"] for body in api("jobs:read").get("/v1/jobs/states").json()}
+    assert "'office', rule 1, weekdays" in told["demo:job"]
+    assert told["demo:other"] is None
