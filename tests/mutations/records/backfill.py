@@ -1,6 +1,6 @@
 """The next fire left out; past fires made up for."""
 
-from tests.mutations.record import Mutation
+from tests.mutations.record import Edit, Mutation
 
 SKIP = "tests/scheduler/planning/test_skip_next.py::"
 BACK = "tests/scheduler/planning/test_backfill.py::"
@@ -35,9 +35,15 @@ RECORDS = [
     Mutation(
         name="backfill-revives-only-the-skipped",
         mechanism="A run that has another verdict, or none, counts as already there.",
-        file=FILLING,
-        old="verdict == Run.Verdict.SKIPPED and attempt == 0 for at",
-        new="verdict is not None for at",
+        edits=[
+            Edit(FILLING, "verdict == Run.Verdict.SKIPPED and attempt == 0 for at", "verdict is not None for at"),
+            Edit(
+                FILLING,
+                "scheduled_for__in=instants, verdict=Run.Verdict.SKIPPED, attempt=0",
+                "scheduled_for__in=instants",
+            ),
+            Edit(FILLING, "pk__in=list(found), verdict=Run.Verdict.SKIPPED", "pk__in=list(found)"),
+        ],
         red=[BACK + "test_fires_without_a_run_get_one_and_those_with_one_keep_it"],
     ),
     Mutation(

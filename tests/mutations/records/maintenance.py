@@ -26,7 +26,7 @@ RECORDS = [
             TESTS + "test_a_claim_under_way_is_the_old_claim_and_the_next_one_finds_the_maintenance",
             TESTS + "test_until_it_is_committed_claims_go_on_and_from_then_on_none_does",
             "tests/scheduler/edge/test_producers.py::"
-            "test_while_maintenance_is_on_a_poll_waits_and_its_end_lets_it_have_what_waits",
+            "test_while_maintenance_is_on_polls_get_nothing_and_after_it_what_waits",
         ],
     ),
     Mutation(

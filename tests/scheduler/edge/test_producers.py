@@ -11,7 +11,7 @@ from runners.services.audit import Actor
 from scheduler.models import QueueEntry, Run
 from scheduler.services.maintenance import begin_maintenance, end_maintenance
 from tests.factories import JobFactory, LaneFactory
-from tests.scheduler.edge.helpers import FakeRunner, database_now, due_run, result
+from tests.scheduler.edge.helpers import FakeRunner, database_now, due_run
 from tests.support.server import live_edge
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -95,13 +95,12 @@ def test_a_runner_of_one_tenant_gets_only_its_runs():
     ]
 
 
-def test_while_maintenance_is_on_a_poll_waits_and_its_end_lets_it_have_what_waits():
+def test_while_maintenance_is_on_polls_get_nothing_and_after_it_what_waits():
     begin_maintenance(database_now(), ALICE, reason="new disks")
     entry = due_run(run__kind="triggered")
-    with live_edge() as server:
+    with live_edge(hold_seconds=0.3) as server:
         runner = FakeRunner(server, server.key())
-        held = runner.hold()
-        assert not held.done()
+        assert runner.work() == []
         assert end_maintenance(database_now(), ALICE)
-        (work,) = result(held).json()["work"]
+        (work,) = runner.work()
     assert work["execution_id"] == str(entry.run_id)
