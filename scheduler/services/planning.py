@@ -4,7 +4,7 @@ that was edited; both hold the lock of the job."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -123,7 +123,7 @@ def _why_never(trigger: Trigger, after: datetime) -> str:
 def carry_out(plans: Sequence[Plan], now: datetime) -> list[PlannedRun]:
     """Insert the runs, move the cursors and write down what is skipped or broken: one transaction, the caller's, which
     holds the locks of the jobs. Returns the runs that were new."""
-    rows = [run for plan in plans for run in _runs_of(plan)]
+    rows = [planned_run(plan.trigger.job, fire) for plan in plans for fire in plan.fires]
     inserted = [run for chunk in chunks(rows, WRITE_BATCH_ROWS) for run in insert_planned(chunk, now)]
     for plan in plans:
         _record_skipped(plan, now)
@@ -154,22 +154,20 @@ def most_attempts(job: Job) -> int:
     return min(job.max_retries + 1, _POSITIVE_INTEGER_MOST)
 
 
-def _runs_of(plan: Plan) -> Iterable[PlannedRun]:
-    job = plan.trigger.job
-    state = int(waiting_state(job))
-    for fire in plan.fires:
-        yield PlannedRun(
-            run_id=uuid7_of(fire.at, f"{job.pk} {fire.at.isoformat()}"),  # planned again, it is the same run
-            job_id=job.pk,
-            lane_id=job.lane_id,
-            scheduled_for=fire.at,
-            occurrence_at=fire.occurrence_at,
-            state=state,
-            max_attempts=most_attempts(job),
-            max_losses=job.max_losses,
-            lease_seconds=job.lease_seconds,
-            timeout_seconds=job.timeout_seconds,
-        )
+def planned_run(job: Job, fire: Fire) -> PlannedRun:
+    """The run of a fire of this job, as `insert_planned` takes it. Planned again, it is the same run."""
+    return PlannedRun(
+        run_id=uuid7_of(fire.at, f"{job.pk} {fire.at.isoformat()}"),
+        job_id=job.pk,
+        lane_id=job.lane_id,
+        scheduled_for=fire.at,
+        occurrence_at=fire.occurrence_at,
+        state=int(waiting_state(job)),
+        max_attempts=most_attempts(job),
+        max_losses=job.max_losses,
+        lease_seconds=job.lease_seconds,
+        timeout_seconds=job.timeout_seconds,
+    )
 
 
 def _record_skipped(plan: Plan, now: datetime) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from scheduler.services.materialize import MaterializeSummary, materialize
+from scheduler.services.rules import follow_rules
 
 
 def run_once(now: datetime) -> MaterializeSummary:
-    """Plan what is due to be planned, up to 10,000 runs; ``is_done`` says whether that was all."""
-    return materialize(now)
+    """Plan what is due to be planned, up to 10,000 runs; in a process's first passes also what was planned by other
+    rules of zones and holidays. ``is_done`` says whether that was all."""
+    is_followed = follow_rules(now)
+    summary = materialize(now)
+    return replace(summary, is_done=summary.is_done and is_followed)
 
 
 def pause_seconds(summary: MaterializeSummary, now: datetime, interval: float) -> float:

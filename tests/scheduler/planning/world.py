@@ -14,6 +14,7 @@ from scheduler.services.claim import claim_due
 from scheduler.services.finish import finish
 from scheduler.services.materialize import MaterializeSummary, next_due_at
 from scheduler.services.missed import skip_missed
+from scheduler.services.rules import forget_rules
 from scheduler.workers import materializer, reaper
 from tests.factories import HeartbeatFactory, RunnerInstanceFactory
 
@@ -73,6 +74,7 @@ class World:
     def restart(self) -> None:
         """All processes are new: what one of them remembered is gone."""
         passes._looked_at = None
+        forget_rules()
 
     def resume(self) -> None:
         """The server is back after a time in which nothing was there."""

@@ -1,0 +1,45 @@
+"""`manage.py doctor`: which versions decide here, who is alive, and what is wrong."""
+
+from __future__ import annotations
+
+import platform
+import tomllib
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+
+from calendars.queries.versions import rule_versions
+from croniq_site.kernel.clock import DatabaseClock
+from scheduler.queries.trouble import last_beats, pending_migrations, troubles
+
+
+class Command(BaseCommand):
+    help = "Show versions and signs of life, and say what is wrong; exits with 1 if anything is."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with connection.cursor() as cursor:
+            is_sqlite = connection.vendor == "sqlite"
+            cursor.execute("SELECT sqlite_version()" if is_sqlite else "SHOW server_version")
+            database = f"{connection.display_name} {cursor.fetchone()[0]}"
+        project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
+        self._line("croniq", project["version"])
+        self._line("python", platform.python_version())
+        self._line("django", django.get_version())
+        self._line("database", database)
+        for name, version in rule_versions().items():
+            self._line(name, version)
+        missing = pending_migrations()
+        if missing:
+            raise CommandError(f"The database lacks migrations: {', '.join(missing)}. Run manage.py migrate.")
+        for kind, at in last_beats().items():
+            self._line(kind, at.isoformat(timespec="seconds") if at else "-")
+        found = list(troubles(DatabaseClock().now()))
+        if found:
+            raise CommandError("\n".join(found))
+        self.stdout.write("All is well.")
+
+    def _line(self, name: str, value: str) -> None:
+        self.stdout.write(f"{name:12} {value}")
