@@ -19,8 +19,14 @@ def main():
 
     ensure_environment(sys.argv)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "croniq_site.settings")
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
+    try:
+        settings.configured or settings.INSTALLED_APPS  # noqa: B018 - reads the settings file, which refuses nonsense
+    except ImproperlyConfigured as error:
+        sys.exit(f"Croniq cannot start: {error}")
     execute_from_command_line(sys.argv)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -67,9 +68,14 @@ def duration_seconds(env: environ.Env, name: str, *, default: str, least: float,
     seconds = float(match[1]) * _SECONDS[match[2]] if match else math.nan
     if not least <= seconds <= most:
         raise ImproperlyConfigured(
-            f"{name}: {text!r} is not a duration from {least:g} s to {most:g} s, such as 90s, 5m or 1.5h."
+            f"{name}: {text!r} is not a duration from {_words(least)} to {_words(most)}, such as 90s, 5m or 1.5h."
         )
     return seconds
+
+
+def _words(seconds: float) -> str:
+    """Return whole seconds in the largest unit that they are a multiple of, as they are written in a variable."""
+    return next(f"{seconds / one:g}{unit}" for unit, one in reversed(_SECONDS.items()) if seconds % one == 0)
 
 
 def retention_seconds(env: environ.Env, name: str, *, default: str, least: float) -> float:
@@ -77,6 +83,26 @@ def retention_seconds(env: environ.Env, name: str, *, default: str, least: float
     if (_text(env, name) or default) in ("0", "0s", "0d"):
         return 0.0
     return duration_seconds(env, name, default=default, least=least, most=3650 * 86_400)
+
+
+def networks(env: environ.Env, name: str, *, default: list[str]) -> list[str]:
+    """Return a comma-separated list of addresses and networks, such as ``10.0.0.0/8``."""
+    texts = names(env, name, default=default)
+    for text in texts:
+        try:
+            ip_network(text, strict=False)
+        except ValueError:
+            raise ImproperlyConfigured(f"{name}: {text!r} is not a network such as 10.0.0.0/8.") from None
+    return texts
+
+
+def origins(env: environ.Env, name: str) -> list[str]:
+    """Return a comma-separated list of origins, such as ``https://croniq.example``."""
+    texts = names(env, name, default=[])
+    for text in texts:
+        if not text.startswith(("https://", "http://")):
+            raise ImproperlyConfigured(f"{name}: {text!r} is not an origin such as https://croniq.example.")
+    return texts
 
 
 def limit(env: environ.Env, name: str) -> int | None:
@@ -101,6 +127,9 @@ def zone_name(env: environ.Env, name: str, *, default: str) -> str:
 def database_from_url(env: environ.Env, *, default_path: Path) -> dict[str, Any]:
     """Return the settings of the one database: SQLite at ``default_path`` unless ``DATABASE_URL`` says otherwise."""
     url = secret(env, "DATABASE_URL") or f"sqlite:///{default_path}"
+    if url.startswith("sqlite:") and not url.startswith("sqlite:////"):
+        # A relative path would be another database in every directory that a command is started in.
+        raise ImproperlyConfigured("DATABASE_URL: name a SQLite file by its whole path, sqlite:////var/croniq.db.")
     try:
         settings = env.db_url_config(url)
     except Exception:

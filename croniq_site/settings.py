@@ -19,6 +19,8 @@ from croniq_site.configuration import (
     flag,
     limit,
     names,
+    networks,
+    origins,
     retention_seconds,
     secret,
     zone_name,
@@ -37,6 +39,8 @@ def _secret_key() -> str:
     """Return the configured key, else the one generated once into the data directory (mode 0600)."""
     configured = secret(env, "CRONIQ_SECRET_KEY")
     if configured:
+        if len(configured) < 32:
+            raise ImproperlyConfigured("CRONIQ_SECRET_KEY: a key of fewer than 32 characters can be guessed.")
         return configured
     path = DATA_DIR / "secret_key"
     try:
@@ -62,7 +66,7 @@ def _secret_key() -> str:
 
 SECRET_KEY = _secret_key()
 ALLOWED_HOSTS = names(env, "CRONIQ_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
-CSRF_TRUSTED_ORIGINS = names(env, "CRONIQ_TRUSTED_ORIGINS", default=[])
+CSRF_TRUSTED_ORIGINS = origins(env, "CRONIQ_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
     "croniq_site",
@@ -198,4 +202,4 @@ CRONIQ_RUN_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_RUN_RETENTION", de
 CRONIQ_LOG_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_LOG_RETENTION", default="0", least=3600)
 CRONIQ_RUNNER_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_RUNNER_RETENTION", default="30d", least=86_400)
 CRONIQ_TENANT_MAX_CONCURRENT = limit(env, "CRONIQ_TENANT_MAX_CONCURRENT")
-CRONIQ_METRICS_ALLOW = names(env, "CRONIQ_METRICS_ALLOW", default=["127.0.0.0/8", "::1/128"])
+CRONIQ_METRICS_ALLOW = networks(env, "CRONIQ_METRICS_ALLOW", default=["127.0.0.0/8", "::1/128"])

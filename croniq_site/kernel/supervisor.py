@@ -28,12 +28,16 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """A process to keep alive. ``stop_seconds``: from SIGTERM to a second one, and from that to SIGKILL."""
+    """A process to keep alive, from when ``start_when`` first says so.
+
+    ``stop_seconds``: from SIGTERM to a second one, and from that to SIGKILL.
+    """
 
     name: str
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     stop_seconds: float = 5.0
+    start_when: Callable[[], bool] = lambda: True
 
 
 class _Child:
@@ -109,15 +113,16 @@ def supervise(
     times a second. ``hurry`` shortens the ending to a second a step.
     """
     children: list[_Child] = []
+    waiting = list(specs)
     try:
-        for spec in specs:
-            if stop.is_set:
-                break
-            children.append(_Child(spec, say))
-        while not stop.wait(WATCH_SECONDS):
+        while not stop.is_set:
+            # In their order: one that has to wait holds up those behind it.
+            while waiting and waiting[0].start_when():
+                children.append(_Child(waiting.pop(0), say))
             for child in children:
                 child.watch()
             on_tick()
+            stop.wait(WATCH_SECONDS)
     finally:
         for child in reversed(children):
             child.end(hurry or StopToken())

@@ -72,6 +72,19 @@ def test_children_end_last_one_first_and_none_is_left(supervised):
     assert [line for line in said.lines if line[1] == "ending"] == [("runner", "ending"), ("server", "ending")]
 
 
+def test_a_child_waits_for_its_turn_and_holds_up_those_behind_it(supervised):
+    may = threading.Event()
+    said, _, _ = supervised(
+        ChildSpec("server", python(STAYS)),
+        ChildSpec("runner", python(STAYS), start_when=may.is_set),
+        ChildSpec("last", python(STAYS)),
+    )
+    said.wait_for(("server", "here"))
+    assert said.lines == [("server", "here")]
+    may.set()
+    said.wait_for(("runner", "here"), ("last", "here"))
+
+
 def test_a_child_that_dies_is_started_again(supervised):
     said, _, _ = supervised(ChildSpec("worker", python("import os; print(os.getpid(), flush=True)")))
     with said.changed:

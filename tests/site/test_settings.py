@@ -57,6 +57,11 @@ def start(tmp_path, expression="s.DEBUG", **variables):
         ("DATABASE_URL", "mysql://root:hunter2@localhost/x"),
         ("DATABASE_URL", "hunter2"),
         ("CRONIQ_SECRET_KEY_FILE", "/nonexistent/key"),
+        ("CRONIQ_SECRET_KEY", "hunter2"),
+        ("CRONIQ_METRICS_ALLOW", "10.0.0.0/8,foo"),
+        ("CRONIQ_TRUSTED_ORIGINS", "croniq.example"),
+        ("DATABASE_URL", "sqlite://hunter2.db"),
+        ("DATABASE_URL", "sqlite:///hunter2.db"),
     ],
 )
 def test_nonsense_is_refused_by_the_name_of_the_variable_without_repeating_secrets(tmp_path, name, value):
@@ -65,6 +70,24 @@ def test_nonsense_is_refused_by_the_name_of_the_variable_without_repeating_secre
     last = ended.stderr.strip().splitlines()[-1]
     assert last.startswith("django.core.exceptions.ImproperlyConfigured: " + name)
     assert "hunter2" not in ended.stderr
+
+
+def test_the_command_line_says_it_in_one_sentence(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "manage.py", "serve"],
+        cwd=Path(configuration.__file__).parents[1],
+        env={**os.environ, "CRONIQ_DATA_DIR": str(tmp_path), "CRONIQ_HORIZON": "40d"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr.strip().splitlines()) == (
+        1,
+        [
+            "Croniq cannot start: CRONIQ_HORIZON: '40d' is not a duration from 1m to 31d, such as 90s, 5m or 1.5h.",
+        ],
+    )
 
 
 def test_a_secret_comes_from_its_variable_or_its_file_never_from_both(environment, monkeypatch, tmp_path):

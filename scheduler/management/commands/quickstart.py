@@ -25,6 +25,7 @@ from scheduler.services.demo import create_demo_jobs
 from scheduler.services.installation import ADMIN_NAME, ensure_admin, ensure_local_runner_key
 
 READY_SECONDS = 60
+DRAIN_SECONDS = 10
 
 
 class Command(BaseCommand):
@@ -66,7 +67,7 @@ class Command(BaseCommand):
         stop, hurry = StopToken(), StopToken()
         stop_on_signals(stop, again=hurry)
         ready = _Readiness(url, self.say)
-        supervise(_children(host, port, url, key_file), stop, say=self.say, on_tick=ready.look, hurry=hurry)
+        supervise(_children(host, port, url, key_file, ready), stop, say=self.say, on_tick=ready.look, hurry=hurry)
         self.say("croniq", "stopped")
 
     def say(self, name: str, line: str) -> None:
@@ -75,8 +76,8 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def _children(host: str, port: int, url: str, key_file: Path) -> list[ChildSpec]:
-    """Started in this order and ended in the reverse one: the runner's last acks need the server."""
+def _children(host: str, port: int, url: str, key_file: Path, ready: _Readiness) -> list[ChildSpec]:
+    """Started in this order, the runner once the server answers; ended in the reverse one: its last acks need it."""
     manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
     # Plain http on this machine: cookies that only travel over https would make sign-in fail.
     env = {"CRONIQ_HTTPS": os.environ.get("CRONIQ_HTTPS") or "false"}
@@ -86,14 +87,22 @@ def _children(host: str, port: int, url: str, key_file: Path) -> list[ChildSpec]
         ChildSpec("reap", [*manage, "reap"], env),
         ChildSpec(
             "runner",
-            [*manage, "runner", "--server", url, "--runner-id", f"local-{socket.gethostname()}"[:255]],
+            [
+                *manage,
+                "runner",
+                *("--server", url),
+                *("--runner-id", f"local-{socket.gethostname()}"[:255]),
+                *("--drain-timeout", str(DRAIN_SECONDS)),
+            ],
             {
                 **env,
                 "CRONIQ_RUNNER_KEY_FILE": str(key_file),
                 # What a job's command inherits is the runner's allow-list; it has no business with the database either.
                 "CRONIQ_RUNNER_DATA_DIR": str(settings.DATA_DIR),
             },
-            stop_seconds=8,
+            # What runs has its time to drain, and then five seconds between TERM and KILL.
+            stop_seconds=DRAIN_SECONDS + 8,
+            start_when=lambda: ready.said,
         ),
     ]
 
