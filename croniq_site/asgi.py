@@ -1,7 +1,8 @@
 """The one server application: the work protocol in plain ASGI, everything else Django in a bounded pool of threads.
 
 A waiting poll must not cost a thread, and a Django view under ASGI costs one a request (bench/FIGURES.md §6); so Django
-answers as the WSGI application that it is, and never sees `/v1/work/`.
+answers as the WSGI application that it is, and never sees `/v1/work/`. Nor may a slow client cost a thread: bodies are
+whole before a thread has them, and answers wait for their reader in memory.
 """
 
 from __future__ import annotations
@@ -13,16 +14,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from a2wsgi import WSGIMiddleware
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from croniq_site.kernel.errors import CroniqError
 from croniq_site.wsgi import application as django_application
 from scheduler.api.work.edge import PREFIX, Edge
+from scheduler.api.work.http import ClientGone, read_body, refuse
 
 _log = logging.getLogger(__name__)
 
 PAGE_THREADS = 8
 """Requests that Django answers at a time, each with its own connection to the database."""
+BODY_SECONDS = 30
+"""How long a body for Django may take to arrive."""
+_FRAMING = (b"content-length", b"transfer-encoding")
 
 
 class Application:
@@ -37,11 +44,28 @@ class Application:
             if scope["path"].startswith(PREFIX):
                 await self.edge(scope, receive, send)
             else:
-                await self._pages(scope, receive, send)
+                await self._page(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
+
+    async def _page(self, scope: dict[str, Any], receive: Callable, send: Callable) -> None:
+        try:
+            body = await read_body(scope, receive, settings.DATA_UPLOAD_MAX_MEMORY_SIZE, seconds=BODY_SECONDS)
+        except ClientGone:
+            return
+        except CroniqError as refusal:
+            await refuse(send, refusal)
+            return
+
+        async def receive_whole() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        # Django reads as much as the header says: nothing at all of a body that came in chunks, without one.
+        kept = [(name, value) for name, value in scope["headers"] if name not in _FRAMING]
+        headers = [*kept, (b"content-length", str(len(body)).encode())]
+        await self._pages({**scope, "headers": headers}, receive_whole, send)
 
     async def _live(self, receive: Callable, send: Callable) -> None:
         await receive()
@@ -64,7 +88,7 @@ class Application:
 
     def _open_pages(self) -> None:
         self._connections: list[BaseDatabaseWrapper] = []
-        self._pages = WSGIMiddleware(self._django, workers=PAGE_THREADS)
+        self._pages = WSGIMiddleware(self._django, workers=PAGE_THREADS, send_queue_size=0)
         self._pages.executor.shutdown(wait=False)
         self._pages.executor = ThreadPoolExecutor(
             PAGE_THREADS, thread_name_prefix="croniq-pages", initializer=self._enter_thread

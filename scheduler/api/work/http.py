@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -22,8 +23,19 @@ class ClientGone(Exception):
     """The connection closed before the request was complete; there is nobody to answer."""
 
 
-async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES) -> bytes:
-    """Return the whole body. Raises TooLarge as soon as it is known to be, without keeping what was read."""
+async def read_body(
+    scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES, *, seconds: float | None = None
+) -> bytes:
+    """Return the whole body. Raises TooLarge as soon as it is known to be, without keeping what was read, and TooSlow
+    when it is not here ``seconds`` after the call."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _whole_body(scope, receive, most_bytes)
+    except TimeoutError:
+        raise TooSlow(f"The body was not complete after {seconds:g} s.") from None
+
+
+async def _whole_body(scope: Scope, receive: Receive, most_bytes: int) -> bytes:
     declared = header(scope, b"content-length")
     if declared.isdigit() and int(declared) > most_bytes:
         raise _too_large(most_bytes)
@@ -43,7 +55,7 @@ async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES
 
 
 def _too_large(most_bytes: int) -> TooLarge:
-    return TooLarge(f"The body is larger than {most_bytes // (1024 * 1024)} MiB.")
+    return TooLarge(f"The body is larger than {most_bytes / (1024 * 1024):g} MiB.")
 
 
 def header(scope: Scope, name: bytes) -> str:
@@ -74,8 +86,10 @@ async def refuse(send: Send, error: CroniqError, *, close: bool = False) -> None
         headers["www-authenticate"] = 'ApiKey realm="croniq"'
     if error.retry_after_seconds is not None:
         headers["retry-after"] = str(error.retry_after_seconds)
-    # The rest of a body that is too large is not read: the connection is of no more use.
-    await respond(send, error.status, error.as_body(), close=close or isinstance(error, TooLarge), headers=headers)
+    # The rest of a body that is too large or too slow is not read: the connection is of no more use.
+    await respond(
+        send, error.status, error.as_body(), close=close or isinstance(error, TooLarge | TooSlow), headers=headers
+    )
 
 
 def _dumped(body: Mapping[str, Any]) -> bytes:
@@ -88,6 +102,10 @@ def _dumped(body: Mapping[str, Any]) -> bytes:
 
 class NoSuchPath(CroniqError):
     status, code = 404, "not_found"
+
+
+class TooSlow(CroniqError):
+    status, code = 408, "timeout"
 
 
 class WrongMethod(CroniqError):
