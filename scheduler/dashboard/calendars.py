@@ -29,7 +29,6 @@ SHOWN_A_DAY = 5
 TIMES_OF_A_JOB = 3
 SHOWN_REASONS = 40
 DAYS_OF_A_REASON = 6
-_MOST_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ def _line(calendar: Calendar, jobs: int, now: datetime) -> Line:
 
 
 def _calendar(calendar_id: int) -> Calendar:
-    calendar = calendar_detail(calendar_id) if calendar_id <= _MOST_ID else None
+    calendar = calendar_detail(calendar_id)
     if calendar is None:
         raise NotFound("There is no such calendar.")
     return calendar

@@ -27,6 +27,7 @@ from scheduler.queries.gates import Gates
 
 MOST_BUCKETS = 1000
 MOST_TRIGGERS = 5000
+MOST_OF_A_CALENDAR = 300
 MOST_LISTED = 2000
 MOST_WALKED, MOST_WALKED_TOGETHER = 1000, 10_000
 """Where arithmetic does not do (a policy moves fires, or triggers of one job meet) so many fires of a trigger, and of
@@ -88,7 +89,7 @@ class BrokenTrigger:
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """The window (start, end]. ``is_exact``: every number is; else some are lower or upper bounds. ``left_out``: the
-    triggers beyond `MOST_TRIGGERS`, of which nothing is said."""
+    triggers beyond the most, of which nothing is said."""
 
     start: datetime
     end: datetime
@@ -113,20 +114,21 @@ def forecast(
     Disabled triggers and inactive jobs do not fire. At most `MOST_BUCKETS` buckets: the caller has seen to it.
     """
     edges = [now + n * bucket for n in range(-(-window // bucket))] + [now + window]
-    return _forecast(_triggers(tenant), edges, per_job)
+    return _forecast(_triggers(tenant), edges, per_job, MOST_TRIGGERS)
 
 
 def calendar_forecast(calendar_id: int, edges: list[datetime], *, per_job: int = 0) -> Forecast:
     """What the triggers with this calendar do in (first edge, last edge], as `forecast`; a bucket is what lies between
-    two edges, which ascend and are at most `MOST_BUCKETS` + 1."""
-    return _forecast(_triggers(None).filter(calendar_id=calendar_id), edges, per_job)
+    two edges, which ascend and are at most `MOST_BUCKETS` + 1. At most `MOST_OF_A_CALENDAR` triggers: a year of days of
+    each is much to count."""
+    return _forecast(_triggers(None).filter(calendar_id=calendar_id), edges, per_job, MOST_OF_A_CALENDAR)
 
 
-def _forecast(rows: QuerySet[Trigger], edges: list[datetime], per_job: int) -> Forecast:
+def _forecast(rows: QuerySet[Trigger], edges: list[datetime], per_job: int, most: int) -> Forecast:
     reading = _Reading(edges, per_job)
-    for trigger in rows[:MOST_TRIGGERS]:
+    for trigger in rows[:most]:
         reading.add(trigger)
-    left_out = rows.count() - MOST_TRIGGERS if len(reading.seen) == MOST_TRIGGERS else 0
+    left_out = rows.count() - most if len(reading.seen) == most else 0
     reading.settle()
     buckets = tuple(
         Bucket(edges[n], edges[n + 1], reading.fires[n], reading.blocked[n], reading.paused[n])

@@ -88,6 +88,15 @@ def test_a_preview_of_nonsense_shows_the_refusal_and_tells_nothing(admin_client,
     assert "What this change would do" not in text
 
 
+def test_a_change_of_the_zone_is_compared_with_the_stored_one(admin_client, office):
+    data = filled(office, ["1", "2", "3", "4", "5"]) | {"timezone": "Pacific/Auckland", "_preview": "1"}
+    # Friday 15:00 UTC is Saturday there, and Sunday 15:00 Monday.
+    Trigger.objects.update(cron_expression="0 15 * * *")
+    text = Page(admin_client.post(page_of(office), data)).text
+    assert "2026-03-06 15:00:00 UTC" in text
+    assert "2026-03-08 15:00:00 UTC" in text
+
+
 def test_without_a_difference_it_says_so(admin_client, office):
     text = Page(admin_client.post(page_of(office), filled(office, ["1", "2", "3", "4", "5"]) | {"_preview": "1"})).text
     assert "next fires change" in text

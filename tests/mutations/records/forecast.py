@@ -101,7 +101,7 @@ RECORDS = [
         name="forecast-triggers-bounded",
         mechanism="No more than so many triggers are looked at; the others are counted.",
         file=QUERY,
-        old="for trigger in rows[:MOST_TRIGGERS]:",
+        old="for trigger in rows[:most]:",
         new="for trigger in rows:",
         red=[STORIES + "test_what_all_together_list_is_bounded_and_the_rest_counted"],
     ),

@@ -10,6 +10,7 @@ from django.contrib.auth.models import Permission, User
 
 from calendars.models import Calendar, CalendarRule
 from scheduler.dashboard import calendars
+from scheduler.queries import forecast as forecasts
 from scheduler.services.calendars import edit_calendar
 from tests.factories import CalendarFactory, JobFactory, TriggerFactory
 from tests.scheduler.dashboard.conftest import client_of
@@ -62,6 +63,15 @@ def test_under_each_day_are_the_fires_of_the_jobs_that_use_it(viewer, office):
     assert days["2026-03-06"].endswith("short Friday 1 blocked ops:report 14:30 blocked, to 9 Mar 14:30")
     assert days["2026-03-08"].endswith("1 blocked ops:report 14:30 blocked, to 9 Mar 14:30")
     assert days["2026-03-31"] == "Tue 31 Open working week 1 fire ops:report 15:30"
+
+
+def test_schedules_beyond_the_bound_are_left_out_and_counted(viewer, office, monkeypatch):
+    monkeypatch.setattr(forecasts, "MOST_OF_A_CALENDAR", 2)
+    for number in range(5):
+        TriggerFactory(job__job_key=f"ops:{number}", calendar=office, cron_expression="30 13 * * *", **CRON)
+    page = Page(viewer.get(f"/calendars/{office.pk}/year?month=2026-12"))
+    assert "3 of them are left out here" in page.text
+    assert "Wed 9 Dec: open: working week; 2 fires" in [cell["title"] for cell in page.all("td") if "title" in cell]
 
 
 def test_a_fire_at_midnight_belongs_to_the_day_that_begins(viewer, now):
