@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from croniq_site.kernel.database import IDS_PER_QUERY, chunks
 from runners.models import RunnerInstance
 from scheduler.models import QueueEntry
 
@@ -43,13 +44,15 @@ def deposed_among(holder_ids: Iterable[int]) -> set[int]:
 
 def due_among(run_ids: Collection[UUID], now: datetime) -> set[UUID]:
     """Return those of these runs that anybody could claim at ``now``."""
-    if not run_ids:
-        return set()
-    ready = QueueEntry.objects.filter(run_id__in=run_ids, state=QueueEntry.State.READY, available_at__lte=now)
-    return set(ready.values_list("run_id", flat=True))
+    ready = QueueEntry.objects.filter(state=QueueEntry.State.READY, available_at__lte=now)
+    return {
+        run_id
+        for some in chunks(list(run_ids), IDS_PER_QUERY)
+        for run_id in ready.filter(run_id__in=some).values_list("run_id", flat=True)
+    }
 
 
-def runner_holding(run_id: UUID) -> str | None:
-    """Return the ``runner_id`` that has this run, None if nobody has it."""
+def runner_holding(run_id: UUID) -> tuple[str, str] | None:
+    """Return the ``runner_id`` that has this run, and the run's tenant; None if nobody has it."""
     entry = QueueEntry.objects.filter(run_id=run_id, holder__isnull=False)
-    return entry.values_list("holder__runner__runner_id", flat=True).first()
+    return entry.values_list("holder__runner__runner_id", "job__tenant").first()

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from croniq_site.kernel.clock import Clock
-from croniq_site.kernel.errors import Conflict, CroniqError, NotFound
+from croniq_site.kernel.errors import Conflict, CroniqError
 from runners.domain.scopes import Principal
 from scheduler.api.work.coalesce import Batch
 from scheduler.api.work.desk import Desk
@@ -18,7 +18,7 @@ from scheduler.api.work.pool import Pool
 from scheduler.domain.work import Ack, AckAnswer
 from scheduler.services.finish import finish
 from scheduler.services.identity import refusals
-from scheduler.services.late import LateWord, note_late_words
+from scheduler.services.late import LateWord, no_execution, note_late_words
 
 if TYPE_CHECKING:
     from scheduler.api.work.edge import Edge
@@ -58,8 +58,13 @@ def finish_owned(acks: Sequence[tuple[Ack, Principal]], now: datetime) -> list[A
     places = [place for place, refusal in enumerate(answers) if refusal is None]
     for place, given in zip(places, finish([acks[place][0] for place in places], now), strict=True):
         answers[place] = _refusal_of(given, acks[place][0]) or given
-    late = [acks[place][0] for place in places if isinstance(answers[place], Conflict)]
-    note_late_words([LateWord(ack.run_id, "ack", ack.runner_id, ack.attempt, ack.status) for ack in late], now)
+    late = [place for place in places if isinstance(answers[place], Conflict)]
+    words = [
+        LateWord(ack.run_id, "ack", ack.runner_id, principal, ack.attempt, ack.status)
+        for ack, principal in (acks[place] for place in late)
+    ]
+    for place, unknown in zip(late, note_late_words(words, now), strict=True):
+        answers[place] = unknown or answers[place]
     return answers
 
 
@@ -71,5 +76,5 @@ def _refusal_of(given: AckAnswer, ack: Ack) -> CroniqError | None:
             code="stale_claim",
         )
     if given is AckAnswer.UNKNOWN:
-        return NotFound(f"There is no execution {ack.run_id}.")
+        return no_execution(ack.run_id)
     return None

@@ -14,7 +14,7 @@ from scheduler.api.work.parsing import parse_lines, run_id_of
 from scheduler.domain.work import LogLine
 from scheduler.queries.holders import runner_holding
 from scheduler.services.identity import refusals
-from scheduler.services.late import LateWord, note_late_words
+from scheduler.services.late import LateWord, no_execution, note_late_words
 from scheduler.services.log import append_log
 
 if TYPE_CHECKING:
@@ -36,15 +36,19 @@ def append_owned(
 ) -> int:
     """`append_log` if the client owns the runner that the lines name, else the one that holds the run.
 
-    Raises Forbidden ``runner_owned``, and what `append_log` raises.
+    Raises Forbidden ``runner_owned``, and what `append_log` raises; NotFound for a run of a tenant not the client's.
     """
-    speaks_as = runner_id if runner_id is not None else runner_holding(run_id)
+    speaks_as = runner_id
+    if speaks_as is None and (holder := runner_holding(run_id)):
+        speaks_as, tenant = holder
+        if not principal.sees(tenant):  # before the refusal, which would name the other tenant's runner
+            raise no_execution(run_id)
     if speaks_as is not None:
         (refusal,) = refusals([(speaks_as, principal)], now)
         if refusal is not None:
             raise refusal
     try:
         return append_log(run_id, principal.client_id, lines, now, runner_id=runner_id)
-    except Conflict:
-        note_late_words([LateWord(run_id, "events", runner_id or "")], now)
-        raise
+    except Conflict as late:
+        (unknown,) = note_late_words([LateWord(run_id, "events", runner_id or "", principal)], now)
+        raise unknown or late from None

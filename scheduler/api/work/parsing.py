@@ -167,6 +167,10 @@ def _name(data: dict[str, Any], field: str, default: Any = _REQUIRED) -> str:
     value = data.get(field)
     if default is not _REQUIRED and value in (None, ""):
         return default
+    return _named(value, field)
+
+
+def _named(value: Any, field: str) -> str:
     if not isinstance(value, str) or not is_printable_name(value):
         raise InvalidInput.of(field, f"{field} has 1 to 255 printable characters.")
     return value
@@ -228,12 +232,14 @@ def _line(item: Any, place: str) -> tuple[LogLine, str | None]:
     if not isinstance(fields, dict | None):
         raise InvalidInput.of(f"{place}.fields", "fields is an object.")
     runner_id = (fields or {}).get("runner_id")
+    if runner_id is not None:
+        runner_id = _named(runner_id, f"{place}.fields.runner_id")
     line = LogLine(
         message=cleaned(message, TEXT_BYTES),
         level=cleaned(level or "info", TEXT_BYTES)[:_LEVEL_LENGTH],
         fields=_bounded(fields or {}),
     )
-    return line, None if runner_id is None else str(runner_id)
+    return line, runner_id
 
 
 def _bounded(fields: dict[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def renew_owned(renewal: Renewal, principal: Principal, now: datetime) -> dateti
         raise refusal
     try:
         return renew(renewal.run_id, renewal.runner_id, renewal.attempt, now)
-    except Conflict:
-        note_late_words([LateWord(renewal.run_id, "renew", renewal.runner_id, renewal.attempt)], now)
-        raise
+    except Conflict as late:
+        word = LateWord(renewal.run_id, "renew", renewal.runner_id, principal, renewal.attempt)
+        (unknown,) = note_late_words([word], now)
+        raise unknown or late from None

@@ -241,6 +241,14 @@ def test_lines_are_cleaned_and_cut():
     assert len(json.dumps(lines[2].fields)) < TEXT_BYTES + 2000
 
 
+@pytest.mark.parametrize("runner_id", ["", 5, "a\x00b", "a\ud800b", "x" * 256, ["r"] * 200, {"a": 1}, False])
+def test_the_runner_that_lines_name_is_read_as_every_name_is(runner_id):
+    lines = [{"message": "m"}, {"message": "m", "fields": {"runner_id": runner_id}}]
+    with pytest.raises(InvalidInput) as refused:
+        parse_lines(json.dumps(lines).encode())
+    assert list(refused.value.fields) == ["events[1].fields.runner_id"]
+
+
 def test_lines_name_one_runner():
     lines, runner_id = parse_lines(json.dumps([{"message": "m", "fields": {"runner_id": "r1"}}] * 2).encode())
     assert (len(lines), runner_id) == (2, "r1")
