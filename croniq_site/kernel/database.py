@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connec
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 T = TypeVar("T")
+
+IDS_PER_QUERY = 5_000
+"""Most ids that one ``IN (…)`` names: SQLite takes 32,766 parameters (250,000 as Debian builds it)."""
 
 WRITE_BATCH_ROWS = 500
 """Most rows one write transaction touches (SQLite has one writer; a long one starves the claims)."""
@@ -76,6 +80,18 @@ def _do_last() -> None:
     while _last.work:  # what is done last may ask for more
         work = next(iter(_last.work))
         work(list(_last.work.pop(work)))
+
+
+@contextmanager
+def one_at_a_time(number: int, alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
+    """Of all transactions that hold ``number``, on any host, let one be here until it ends.
+
+    Needs a write transaction; on SQLite that alone is enough.
+    """
+    if is_postgresql(alias):
+        with connections[alias].cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
+    yield
 
 
 def row_list(name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]], alias: str = DEFAULT_DB_ALIAS):
@@ -146,4 +162,8 @@ def uuid_of(value: Any) -> UUID:
 
 def is_outage(error: BaseException) -> bool:
     """True when ``error`` says that the database is away or busy, not that a statement was wrong."""
+    # SQLite's driver calls what it cannot do (no such column, too many variables) an OperationalError too.
+    cause = error.__cause__
+    if isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_ERROR:
+        return False
     return isinstance(error, OperationalError | InterfaceError)

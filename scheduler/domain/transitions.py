@@ -66,7 +66,7 @@ EDGES: dict[tuple[State, Event], tuple[State, ...]] = {
     (State.CLAIMED, Event.TIME_OUT): (State.STOPPING,),
     (State.CLAIMED, Event.LOSE): WAITING,
     (State.CLAIMED, Event.LOSE_LAST): USED_UP,
-    (State.CLAIMED, Event.GIVE_BACK): WAITING,
+    (State.CLAIMED, Event.GIVE_BACK): (*WAITING, State.CANCELLED),  # of a deleted job it ends
     (State.CLAIMED, Event.CANCEL): (State.STOPPING,),
     **{(waiting, Event.CANCEL): (State.CANCELLED,) for waiting in WAITING},
     # The verdict that was given when the run began to stop.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from calendars.models import Calendar
-from croniq_site.kernel.database import write_transaction
+from croniq_site.kernel.database import one_at_a_time, write_transaction
 from runners.services.audit import Actor
 from scheduler.models import Job
 from scheduler.services.calendars import edit_calendar
+from scheduler.services.installation import FIRST_START
 from scheduler.services.jobs import save_job
 from scheduler.services.triggers import save_trigger
 
@@ -67,7 +68,7 @@ JOBS: list[tuple[dict, dict]] = [
 def create_demo_jobs(now: datetime) -> list[str]:
     """Make the demo jobs and return their keys; nothing if there is or ever was any job, so that what a user deletes
     stays away."""
-    with write_transaction():
+    with write_transaction(), one_at_a_time(FIRST_START):
         if Job.objects.exists():
             return []
         if not Calendar.objects.filter(tenant="default", name=WORKING_DAYS).exists():

@@ -15,6 +15,7 @@ from scheduler.domain.work import Ack, AckAnswer, AckStatus
 from scheduler.models import Attempt, Job, QueueEntry, Run
 from scheduler.services import queue
 from scheduler.services.admit import settle_jobs_later
+from scheduler.services.release import JOB_DELETED
 from scheduler.services.wake import tell, wake
 from scheduler.sql import backend
 from scheduler.sql.locks import lock_passed_deadlines
@@ -22,7 +23,6 @@ from scheduler.sql.locks import lock_passed_deadlines
 ACKS_PER_TRANSACTION = 150
 """Each ack writes up to three rows (entry, run, letter or attempt): together no more than 500."""
 RETRIES_EXHAUSTED = "retries_exhausted"
-JOB_DELETED = "job_deleted"
 TIMED_OUT = "timed_out"
 TIMED_OUT_ERROR = "The attempt ran past its timeout."
 _JITTER = Random()  # noqa: S311 - spreads retries, keeps no secret

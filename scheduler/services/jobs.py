@@ -8,16 +8,17 @@ from typing import Any
 
 from django.db import IntegrityError
 
+from calendars.models import Calendar
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
 from croniq_site.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from runners.domain.scopes import Principal
 from runners.services.audit import Actor, Event, record_events
 from scheduler.domain.actions import needs_exec
 from scheduler.domain.job_fields import job_columns, job_key_of
-from scheduler.models import Job, QueueEntry, Run, Slot
+from scheduler.models import Job, QueueEntry, Run, Slot, Trigger
 from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.groups import group_named
-from scheduler.services.lanes import lane_for
+from scheduler.services.lanes import lane_of
 from scheduler.services.planning import most_attempts
 from scheduler.services.queue import lock_entries_of
 from scheduler.services.replan import WAITING, planned_of, replan_job
@@ -25,7 +26,7 @@ from scheduler.services.wake import wake
 from scheduler.sql.planned import close_runs, delete_runs, delete_waiting
 
 DEFAULT_TENANT = "default"
-_ROUTE = {"tenant", "require", "prefer", "priority", "pin"}
+_ROUTE = {"tenant", "require", "prefer", "priority", "pin", "action"}
 _LIMITS = {"tenant", "max_concurrent", "concurrency_group_id", "overlap"}
 _SECRET = {"action", "metadata"}
 """Columns whose values the audit leaves out: they may hold what is nobody's business."""
@@ -60,6 +61,31 @@ def save_job(
                     return _edit(job, columns, now, actor, principal, fields.get("managed_by")), False
                 return _make(job_key, columns, now, actor, principal, managed_by), True
         except IntegrityError:
+            if is_last:
+                raise
+    raise AssertionError("unreachable")
+
+
+def make_job_unless_there(
+    fields: Mapping[str, Any], now: datetime, actor: Actor, principal: Principal, managed_by: str
+) -> tuple[Job, bool]:
+    """Make the job that ``fields["job_key"]`` names, unless there is one: that one is returned locked and as it is.
+
+    Needs a transaction. Also of two that make it at once the loser changes nothing. Raises as `save_job` does.
+    """
+    job_key = job_key_of("job_key", fields.get("job_key"))
+    columns = job_columns(fields, partial=False)
+    _refuse_foreign_tenant(columns, principal)
+    for is_last in (False, True):
+        job = find_job_of_key(job_key, principal)
+        if job is not None:
+            return job, False
+        try:
+            with write_transaction():
+                _name_group(columns, None, principal)
+                return _make(job_key, columns, now, actor, principal, managed_by), True
+        except IntegrityError:
+            # Somebody else made it in this moment; it is there now.
             if is_last:
                 raise
     raise AssertionError("unreachable")
@@ -134,7 +160,7 @@ def _make(
     _refuse_without_exec({}, columns, principal)
     columns.setdefault("tenant", (principal and principal.tenant) or DEFAULT_TENANT)
     job = Job(job_key=job_key, managed_by=managed_by, created_at=now, updated_at=now, **columns)
-    job.lane = lane_for(job.tenant, job.require, job.prefer, job.priority, job.pin)
+    job.lane = lane_of(job)
     job.save(force_insert=True)
     record_events([Event("job.created", "job", job_key, actor, job.tenant, {"managed_by": managed_by})], now)
     return job
@@ -162,15 +188,17 @@ def _edit(
         setattr(job, column, value)
     job.updated_at = now
     if _ROUTE & changes.keys():
-        job.lane = lane_for(job.tenant, job.require, job.prefer, job.priority, job.pin)
+        job.lane = lane_of(job)
     # The row is locked, and guarded all the same: a deleted job is never edited.
     edited = Job.objects.filter(pk=job.pk, deleted_at__isnull=True).update(**changes, lane=job.lane, updated_at=now)
     if edited != 1:
         raise Conflict(f"The job {job.job_key!r} was deleted meanwhile.")
     _bring_to_waiting(job, changes.keys())
+    if "tenant" in changes:
+        _take_calendars_along(job)
     if _LIMITS & changes.keys():
         _bring_limits_to_waiting(job, domain_before, now)
-    if "is_active" in changes:
+    if {"is_active", "tenant"} & changes.keys():
         replan_job(job, now, edited=None)
     record_events([Event("job.updated", "job", job.job_key, actor, job.tenant, diff)], now)
     return job
@@ -208,6 +236,16 @@ def _bring_limits_to_waiting(job: Job, domain_before: str, now: datetime) -> Non
     settle_later({domain_before, domain_of(job)}, now, changed_job=job.pk)
 
 
+def _take_calendars_along(job: Job) -> None:
+    """Bind the triggers of a job that has moved to the calendars of the same names in its new tenant."""
+    for trigger in job.triggers.filter(calendar__isnull=False).select_related("calendar"):
+        name = trigger.calendar.name
+        calendar = Calendar.objects.filter(tenant=job.tenant, name=name).first()
+        if calendar is None:
+            raise InvalidInput.of("tenant", f"Its trigger uses the calendar {name!r}, which {job.tenant!r} has not.")
+        Trigger.objects.filter(pk=trigger.pk, calendar_id=trigger.calendar_id).update(calendar=calendar)
+
+
 def _refuse_without_exec(before: dict, columns: dict[str, Any], principal: Principal | None) -> None:
     action = columns.get("action", before)
     if action != before and needs_exec(action) and principal is not None and not principal.has("jobs:exec"):
@@ -222,6 +260,8 @@ def _bring_to_waiting(job: Job, changed: Any) -> None:
         # A run with a trigger's own override stays where that sent it.
         waiting.filter(own_lane=False).exclude(lane=job.lane).update(lane=job.lane)
         wake([job.lane_id])
+    if "action" in changed:
+        _bring_action_to_own_lanes(job)
     if "lease_seconds" in changed:
         waiting.update(lease_seconds=job.lease_seconds)
     if "timeout_seconds" in changed:
@@ -230,3 +270,17 @@ def _bring_to_waiting(job: Job, changed: Any) -> None:
     if {"max_retries", "max_losses"} & set(changed):
         # A run that was tried goes on with what it began with: what it has used up is counted against that.
         waiting.filter(attempt=0).update(max_attempts=most_attempts(job), max_losses=job.max_losses)
+
+
+def _bring_action_to_own_lanes(job: Job) -> None:
+    """Let also the runs with a trigger's own override be executed by who can; claimed ones for their next attempt."""
+    own = QueueEntry.objects.filter(job=job, own_lane=True).select_related("run")
+    routes: dict[tuple, list] = {}
+    for entry in own.iterator(chunk_size=WRITE_BATCH_ROWS):
+        route = tuple(entry.run.require or ()), tuple(entry.run.prefer or ())
+        routes.setdefault(route, []).append(entry.pk)
+    for (require, prefer), keys in routes.items():
+        lane = lane_of(job, require, prefer)
+        for chunk in chunks(keys, WRITE_BATCH_ROWS):
+            QueueEntry.objects.filter(pk__in=chunk).exclude(lane=lane).update(lane=lane)
+        wake([lane.pk])

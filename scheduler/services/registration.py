@@ -19,7 +19,7 @@ from scheduler.domain.inputs import name_of
 from scheduler.domain.job_fields import FIELDS, capabilities_of, job_key_of, refuse_unknown
 from scheduler.domain.schedules import CronSchedule, schedule_from_text
 from scheduler.models import Job, Trigger
-from scheduler.services.jobs import find_job_of_key, save_job
+from scheduler.services.jobs import make_job_unless_there, save_job
 from scheduler.services.triggers import save_trigger
 
 RUNNER = "runner"
@@ -59,11 +59,8 @@ def register_job(body: Mapping[str, Any], now: datetime, principal: Principal) -
     schedule = _schedule_fields(body, job_key, now)
     actor = Actor(principal.actor_type, principal.name)
     with write_transaction():
-        job = find_job_of_key(job_key, principal)
-        is_new = job is None
-        if job is None:
-            fields = {**_given(body, JOB_FIELDS), "job_key": job_key, "require": capabilities}
-            job, is_new = save_job(fields, now, actor, principal, partial=False, managed_by=RUNNER)
+        fields = {**_given(body, JOB_FIELDS), "job_key": job_key, "require": capabilities}
+        job, is_new = make_job_unless_there(fields, now, actor, principal, RUNNER)
         if job.managed_by == "file":
             return Registration(job_key, None, SKIPPED, created=False)
         if not is_new:

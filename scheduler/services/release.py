@@ -10,6 +10,7 @@ from uuid import UUID
 from croniq_site.kernel.database import chunks, write_transaction
 from runners.services.audit import record_events
 from runners.services.outages import note_outage
+from scheduler.domain.transitions import State
 from scheduler.domain.work import Buried, LossCause
 from scheduler.models import Attempt, QueueEntry
 from scheduler.services import queue
@@ -20,6 +21,7 @@ CLAIMS_PER_TRANSACTION = 100
 """Each loss writes up to five rows (attempt, entry, run, letter, event): together no more than 500."""
 LOSSES_EXHAUSTED = "losses_exhausted"
 RETRIES_EXHAUSTED = "retries_exhausted"
+JOB_DELETED = "job_deleted"
 WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
 
 
@@ -61,11 +63,16 @@ def release(claims: Collection[tuple[UUID, int]], now: datetime, cause: LossCaus
 
 
 def _give_back(held: Sequence[QueueEntry], now: datetime) -> None:
+    # Nothing of a deleted job begins any more: what was claimed when it was deleted and never began ends here.
+    kept = [entry for entry in held if entry.job.deleted_at is None]
+    gone = [entry for entry in held if entry.job.deleted_at is not None]
     queue.send_to_rest(
-        [queue.Rest(entry, entry.available_at, entry.attempt - 1, entry.max_attempts, entry.losses) for entry in held],
+        [queue.Rest(entry, entry.available_at, entry.attempt - 1, entry.max_attempts, entry.losses) for entry in kept],
         now,
     )
-    wake({entry.lane_id for entry in held})
+    queue.remove_entries(gone, now)
+    queue.end_runs([queue.Ending(entry, State.CANCELLED, entry.attempt - 1, JOB_DELETED) for entry in gone], now)
+    wake({entry.lane_id for entry in kept})
 
 
 def _lose(held: Sequence[QueueEntry], now: datetime, cause: LossCause) -> int:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
-from django.db import IntegrityError, InterfaceError, OperationalError, connection
+from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, connection, transaction
 
 from croniq_site.kernel.database import chunks, do_last, instant_of, is_outage, row_list, uuid_of, write_transaction
 
@@ -73,6 +73,13 @@ def test_sqlite_runs_in_wal_mode_with_foreign_keys(database):
             cursor.execute(f"PRAGMA {pragma}")
             values[pragma] = cursor.fetchone()[0]
     assert values == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_timeout": 20000}
+
+
+def test_a_statement_that_is_wrong_is_no_outage():
+    """SQLite's driver has one class for what it cannot do and for what is away."""
+    with pytest.raises(DatabaseError) as caught, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT nothing FROM nowhere")
+    assert not is_outage(caught.value)
 
 
 def test_what_counts_as_an_outage():

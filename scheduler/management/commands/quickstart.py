@@ -22,7 +22,7 @@ from croniq_site.kernel.lockfile import LockTaken, hold_lock
 from croniq_site.kernel.stop import StopToken, stop_on_signals
 from croniq_site.kernel.supervisor import ChildSpec, supervise
 from scheduler.services.demo import create_demo_jobs
-from scheduler.services.installation import ADMIN_NAME, ensure_admin, ensure_local_runner_key
+from scheduler.services.installation import ensure_admin, ensure_local_runner_key
 
 READY_SECONDS = 60
 DRAIN_SECONDS = 10
@@ -54,9 +54,9 @@ class Command(BaseCommand):
         self.say("setup", "bringing the database up to date")
         call_command("migrate", verbosity=0, interactive=False)
         now = DatabaseClock().now()
-        password = ensure_admin()
-        if password:
-            self.say("setup", f"administrator {ADMIN_NAME!r}, password {password} (shown this once)")
+        admin = ensure_admin()
+        if admin:
+            self.say("setup", f"administrator {admin.name!r}, password {admin.password} (shown this once)")
         key_file = ensure_local_runner_key(settings.DATA_DIR / "local-runner.key", now)
         if not no_demo and (keys := create_demo_jobs(now)):
             self.say("setup", f"demo jobs: {', '.join(keys)}")
@@ -135,7 +135,7 @@ class _Readiness:
         ):
             if answer.status == 200 and not self.said:
                 self.said = True
-                self.say("croniq", f"Croniq is ready: {self.url} (sign in as {ADMIN_NAME}; Ctrl-C stops everything)")
+                self.say("croniq", f"Croniq is ready: {self.url} (Ctrl-C stops everything)")
 
 
 def _refuse_taken_port(host: str, port: int) -> None:
