@@ -45,6 +45,7 @@ def run_in(state: State, *, is_last: bool, chosen: State | None, event: Event | 
         State.GATED: {"job__max_concurrent": 1},
         State.HELD: {"job__paused_at": NOW},
         State.FAILED: {"job__dead_letter_enabled": False},
+        State.CANCELLED: {"job__deleted_at": NOW} if event is Event.GIVE_BACK else {},
     }.get(chosen, {})
     if event is Event.PASS_OVER:
         # Another one of its job waits for the one slot that it has.
