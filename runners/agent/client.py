@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import logging
 import math
 from typing import Any
 
@@ -15,10 +17,14 @@ import httpx
 from croniq_runner import RunnerOptions
 from croniq_runner._client import CroniqClient
 
+log = logging.getLogger(__name__)
+
 POLL_PATH = "/v1/work/poll"
 _LEAST_INTERVAL_SECONDS = 1.0
 _LEAVE_SECONDS = 2.0
 _EVENT_RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0)
+_ACK_PATIENCE_SECONDS = 60.0
+_ACK_RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0)
 
 
 class AgentClient(CroniqClient):
@@ -86,6 +92,33 @@ class AgentClient(CroniqClient):
                     raise
             await asyncio.sleep(delay)
         return await super().push_events(execution_id, events)
+
+    async def ack(self, request: Any) -> None:
+        """Say how a run ended; while there is no server, again for a minute, because the SDK gives up after some 3 s
+        and a server that restarts then loses the result of a finished run.
+
+        Saying it twice is safe: an ack names its attempt. The last refusal is raised.
+        """
+        ends_at = asyncio.get_running_loop().time() + _ACK_PATIENCE_SECONDS
+        for delay in itertools.chain(_ACK_RETRY_SECONDS, itertools.repeat(_ACK_RETRY_SECONDS[-1])):
+            try:
+                return await super().ack(request)
+            except (httpx.TransportError, TimeoutError) as error:
+                refusal: Exception = error
+            except httpx.HTTPStatusError as error:
+                if error.response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                    raise
+                refusal = error
+            if asyncio.get_running_loop().time() + delay > ends_at:
+                raise refusal
+            log.warning(
+                "the server did not take the result of %s (%s); again in %g s",
+                request.execution_id,
+                type(refusal).__name__,
+                delay,
+            )
+            await asyncio.sleep(delay)
+        raise AssertionError("unreachable")
 
     async def _note_leases(self, response: httpx.Response) -> None:
         if response.request.url.path != POLL_PATH or response.status_code != httpx.codes.OK:

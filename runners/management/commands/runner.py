@@ -149,3 +149,14 @@ def _be_readable() -> None:
     """One line per run: the handler logs its end, so the SDK's own line about a failure would be a second one."""
     logging.getLogger("httpx").setLevel(logging.WARNING)
     logging.getLogger("croniq_runner.runner").addFilter(lambda record: record.msg != "job handler raised: %s")
+    logging.getLogger("croniq_runner.runner").addFilter(_without_traceback_of_the_network)
+
+
+def _without_traceback_of_the_network(record: logging.LogRecord) -> bool:
+    """A server that is not there is one line: seventy lines of the HTTP library's inside say nothing more."""
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    if isinstance(error, httpx.TransportError | httpx.HTTPStatusError | TimeoutError):
+        why = f"{type(error).__name__}: {error}".rstrip(": ")
+        record.msg, record.args = "%s (%s)", (record.getMessage(), why)
+        record.exc_info = record.exc_text = None
+    return True

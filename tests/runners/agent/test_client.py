@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import sys
 from typing import Any
 
 import httpx
 import pytest
 from croniq_runner import RunnerOptions, WorkEvent
-from croniq_runner._protocol import PollRequest
+from croniq_runner._protocol import AckRequest, PollRequest
 
 from runners.agent import client as client_module
 from runners.agent.client import AgentClient
+from runners.management.commands.runner import _without_traceback_of_the_network
 
 
 def assignment(run: str, **changes: Any) -> dict[str, Any]:
@@ -121,3 +124,61 @@ def test_lines_that_may_have_arrived_or_are_refused_are_not_sent_again(
 ) -> None:
     with pytest.raises(httpx.HTTPError):
         pushed(monkeypatch, outcome)
+
+
+def acked(
+    monkeypatch: pytest.MonkeyPatch, *outcomes: int | type[httpx.TransportError], patience: float = 60
+) -> list[object]:
+    """Say how a run ended while the server answers as told, and return how often it was asked."""
+    monkeypatch.setattr(client_module, "_ACK_RETRY_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(client_module, "_ACK_PATIENCE_SECONDS", patience)
+    queue: list[Any] = list(outcomes)
+    asked: list[object] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content)["attempt"])
+        outcome = queue.pop(0)
+        if not isinstance(outcome, int):
+            raise outcome("refused")
+        return httpx.Response(outcome, json={})
+
+    async def story() -> None:
+        client = AgentClient(RunnerOptions(api_key="croniq_k"), transport=httpx.MockTransport(answer))
+        try:
+            await client.ack(AckRequest(runner_id="r", execution_id="e", status="success", attempt=2))
+        except httpx.HTTPError as error:
+            asked.append(type(error).__name__)
+        finally:
+            await client.own_http.aclose()
+
+    asyncio.run(story())
+    return asked
+
+
+def test_a_result_waits_for_a_server_that_is_restarting(monkeypatch: pytest.MonkeyPatch) -> None:
+    outages = [httpx.ConnectError, 503, httpx.ReadTimeout, httpx.RemoteProtocolError, 503]
+    assert acked(monkeypatch, *outages, 200) == [2] * 6
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 500])
+def test_a_result_that_was_refused_is_not_said_again(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    assert acked(monkeypatch, status, 200) == [2, "HTTPStatusError"]
+
+
+@pytest.mark.parametrize(("outage", "name"), [(503, "HTTPStatusError"), (httpx.ConnectError, "ConnectError")])
+def test_the_patience_for_a_result_ends(monkeypatch: pytest.MonkeyPatch, outage: object, name: str) -> None:
+    assert acked(monkeypatch, outage, 200, patience=-1) == [2, name]
+
+
+def test_a_server_that_is_away_is_one_line_and_a_handlers_error_keeps_its_traceback() -> None:
+    def line_of(error: Exception) -> str:
+        try:
+            raise error
+        except Exception:
+            record = logging.LogRecord("n", logging.ERROR, "p", 1, "failed %d/3", (3,), sys.exc_info())
+        assert _without_traceback_of_the_network(record)
+        return logging.Formatter("%(message)s").format(record)
+
+    assert line_of(httpx.ConnectError("refused 100%s")) == "failed 3/3 (ConnectError: refused 100%s)"
+    assert line_of(httpx.ReadTimeout("")) == "failed 3/3 (ReadTimeout)"
+    assert "Traceback" in line_of(ValueError("mine"))
