@@ -142,6 +142,7 @@ WHITENOISE_USE_FINDERS = True
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
+SESSION_ENGINE = "croniq_site.sessions"
 SECURE_SSL_REDIRECT = HTTPS
 # Machines do not follow redirects, and a health check asks over plain http from inside.
 SECURE_REDIRECT_EXEMPT = [r"^v1/", r"^health$", r"^version$", r"^metrics$"]

@@ -150,7 +150,10 @@ def _answered(request: HttpRequest, methods: tuple[str, ...], answer: Callable[[
 def _sign_in(request: HttpRequest) -> HttpResponse:
     if request.htmx:
         # A part that polls must not show the sign-in page inside of itself.
-        where = request.htmx.current_url_abs_path or reverse("jobs")
+        try:
+            where = request.htmx.current_url_abs_path or reverse("jobs")
+        except ValueError:  # no address at all
+            where = reverse("jobs")
         return HttpResponseClientRedirect(address("login", {"next": where}))
     where = request.get_full_path() if request.method != "POST" else reverse("jobs")
     return HttpResponseRedirect(address("login", {"next": where}))

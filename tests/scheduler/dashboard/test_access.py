@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from scheduler.dashboard import jobs
@@ -35,6 +36,23 @@ def test_a_part_that_polls_after_the_session_ended_takes_the_whole_page_to_sign_
     answer = client.get("/runs?state=dead&seen=x", headers=headers)
     assert (answer.status_code, answer["HX-Redirect"]) == (200, "/sign-in?next=%2Fruns%3Fstate%3Ddead")
     assert answer.content == b""
+
+
+def test_a_part_whose_address_is_none_leads_to_sign_in_all_the_same(client):
+    for address in ("http://[bad", "", "//", "\x00", "http://testserver:port/runs"):
+        answer = client.get("/runs", headers=HTMX | {"HX-Current-URL": address})
+        assert (answer.status_code, answer["HX-Redirect"]) == (200, "/sign-in?next=%2F"), address
+
+
+def test_a_session_key_that_was_never_given_out_is_none(client):
+    """A cookie is text from outside: PostgreSQL would refuse to look for a text with a NUL."""
+    for key in ("\\000" + "a" * 31, "a" * 31 + "\\000", "a" * 16, "A" * 32, "a" * 33, "é" * 32):
+        client.cookies["sessionid"] = ""
+        client.cookies["sessionid"].set("sessionid", key, f'"{key}"')
+        for path in ("/", "/sign-in", "/admin/login/"):
+            with CaptureQueriesContext(connection) as asked:
+                assert client.get(path).status_code in (200, 302), (path, key)
+            assert "django_session" not in str(asked.captured_queries)
 
 
 def test_signing_in_and_out(client):
