@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -40,11 +39,18 @@ class Acks:
             lambda acks: pool.write(self._finish_all, acks), slots=pool.slots
         )
 
-    def take(self, ack: Ack, principal: Principal) -> asyncio.Future[AckAnswer]:
+    async def take(self, ack: Ack, principal: Principal) -> AckAnswer:
         """Record the verdict. Raises Forbidden ``runner_owned``, Conflict ``stale_claim``, NotFound."""
-        # Before it is committed: a look at the waiting poll right after that must know already.
+        given = None
+        # From before it is committed: a look at the waiting poll right after that must know already.
         self._desk.acking(ack.runner_id, ack.run_id, principal)
-        return self._finishes((ack, principal))
+        try:
+            given = await self._finishes((ack, principal))
+        finally:
+            # Any other may be of an earlier attempt while the runner holds the next one.
+            is_accepted = given is AckAnswer.ACCEPTED
+            self._desk.acked(ack.runner_id, ack.run_id, principal, is_accepted=is_accepted)
+        return given
 
     def _finish_all(self, acks: Sequence[tuple[Ack, Principal]]) -> list[AckAnswer | CroniqError]:
         return finish_owned(acks, self._clock.now())

@@ -201,7 +201,7 @@ class Group:
         rest, self._to_ask = self._to_ask, {}
         for held in asked:
             rest.pop(held)
-            held.is_in_claim = True
+            held.is_in_claim = held.was_asked_for = True
         asks = [Ask(held.holder_id, held.request.free, frozenset(held.request.listed)) for held in asked]
         turns = self._rotation.in_turn(self.lanes, self._directory)
         try:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Collection, Coroutine, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from runners.domain.scopes import Principal
 from scheduler.api.work.claiming import Group, give_back
 from scheduler.api.work.coalesce import Batch
 from scheduler.api.work.gates import Gates
+from scheduler.api.work.own_acks import OwnAcks
 from scheduler.api.work.pool import Pool
 from scheduler.api.work.waiting import EMPTY, SPIN_SECONDS, Answer, Held, Told, Visit
 from scheduler.domain.polls import OpenPoll, PollRequest
@@ -42,7 +43,7 @@ class Desk:
         self._groups: dict[Lanes, Group] = {}
         self._visits: dict[tuple[int, str, str], Visit] = {}
         self._held: dict[int, tuple[Held, Group | None]] = {}
-        self._told = Told()
+        self._told, self._own_acks = Told(), OwnAcks()
         self._by_runner: dict[str, Held] = {}
         self._here: set[int] = set()  # holders whose newest poll is at this server
         self._pausing: set[Visit] = set()
@@ -106,11 +107,10 @@ class Desk:
     async def _serve_in_turn(self, visit: Visit) -> tuple[Answer, list[str]]:
         if visit.is_over:
             return EMPTY, []
-        request, tells = visit.request, self._tells
+        request, tells, read_at = visit.request, self._tells, time.monotonic()
         opened = await self._opens((request, visit.principal))
         holder_id = opened.holder_id
-        cancels = {request.listed[run_id] for run_id in opened.cancel} | set(request.unknown)
-        self._told.hold_again(holder_id, set(request.listed.values()) - cancels)
+        cancels = self._cancels(visit, holder_id, opened.cancel, read_at)
         if not request.is_anonymous:  # several processes may share that one, each with a list of its own
             self._told.forget_unlisted(holder_id, cancels)
         answer = EMPTY
@@ -118,7 +118,8 @@ class Desk:
             news = self._told.news(holder_id, cancels)
             held = visit.held = Held(visit, holder_id, cancels, is_patient=not news)
             answer = await self._wait(held, is_suspect=tells != self._tells)
-            cancels = held.cancels
+            # What it acked itself while it was held is none, also where a look found it before.
+            cancels = held.cancels - self._acked_texts(visit)
         if visit.is_over:
             if answer.claims:
                 await self._pool.write(self._give_back, answer)
@@ -132,7 +133,7 @@ class Desk:
             # Something was said while this poll was let in. What was read for it may be older than that.
             self._check([held.holder_id])
         rest = held.arrived_at + self._hold_seconds - time.monotonic()
-        timer = asyncio.get_running_loop().call_later(max(0.0, rest), held.finish)
+        timer = asyncio.get_running_loop().call_later(max(0.0, rest), self._expire, held)
         try:
             return await held.answer
         finally:
@@ -144,8 +145,16 @@ class Desk:
             if self._by_runner.get(held.request.runner_id) is held:
                 del self._by_runner[held.request.runner_id]
 
+    def _expire(self, held: Held) -> None:
+        mine = self._held.get(held.holder_id)
+        if mine is not None and mine[0] is held and mine[1] is not None:
+            held.expire()
+        else:
+            held.finish()  # nobody claims for it
+
     def _join(self, held: Held) -> Group | None:
-        lanes = self._lanes.lanes_for(held.request.capabilities, held.request.runner_id, held.principal.tenant)
+        request = held.request
+        lanes = self._lanes.lanes_for(request.capabilities, request.runner_id, held.principal.tenant)
         if not lanes:  # nothing could come yet: only a new lane, a cancel or the end of its time
             if not held.is_patient:
                 held.give(EMPTY)
@@ -181,10 +190,28 @@ class Desk:
         give_back(answer.claims, self._clock.now())
 
     def acking(self, runner_id: str, run_id: UUID, principal: Principal) -> None:
-        """The runner says itself that this run is over: that it no longer holds it is no news to its waiting poll."""
+    def _cancels(self, visit: Visit, holder_id: int, lost: Collection[UUID], read_at: float) -> set[str]:
+        """Return the texts of ``lost``, the listed runs that a look begun at ``read_at`` found held by somebody else or
+        by nobody, that are to be cancelled."""
+        listed = visit.request.listed
+        is_held = listed.keys() - set(lost)
+        self._own_acks.hold_again(*visit.key[:2], is_held, read_at)
+        self._told.hold_again(holder_id, {listed[run_id] for run_id in is_held})
+        return {listed[run_id] for run_id in lost} - self._acked_texts(visit) | set(visit.request.unknown)
+
+    def _acked_texts(self, visit: Visit) -> set[str]:
+        listed = visit.request.listed
+        return {listed[run_id] for run_id in self._own_acks.among(*visit.key[:2], listed, visit.arrived_at)}
+
+        """The runner says itself that this run is over: that it no longer holds it is no cancel to its waiting poll."""
+        self._own_acks.begin((principal.client_id, runner_id, run_id))
+
+    def acked(self, runner_id: str, run_id: UUID, principal: Principal, *, is_accepted: bool) -> None:
+        """What was said by `acking` is written, or was not accepted."""
+        self._own_acks.end((principal.client_id, runner_id, run_id), time.monotonic(), is_accepted=is_accepted)
         held = self._by_runner.get(runner_id)
-        if held is not None and held.principal.client_id == principal.client_id and run_id in held.request.listed:
-            self._told.note(held.holder_id, [held.request.listed[run_id]], time.monotonic())
+        if not is_accepted and held is not None and run_id in held.request.listed:
+            self._check([held.holder_id])  # a look meanwhile may have kept a cancel from it
 
     # Signals
 
@@ -243,12 +270,13 @@ class Desk:
                 self._suspects = set()
                 if asked:
                     holdings, deposed = await self._pool.read(_look, set(asked))
+                    read_at = time.monotonic()
                     for holder_id, held in asked.items():
-                        self._judge(held, holdings[holder_id], holder_id in deposed)
+                        self._judge(held, holdings[holder_id], holder_id in deposed, read_at)
         finally:
             self._checking = False
 
-    def _judge(self, held: Held, holding: Holding, is_deposed: bool) -> None:
+    def _judge(self, held: Held, holding: Holding, is_deposed: bool, read_at: float) -> None:
         if is_deposed:
             held.fail(
                 Conflict(
@@ -258,9 +286,7 @@ class Desk:
                 )
             )
             return
-        lost = {text for run_id, text in held.request.listed.items() if run_id not in holding.claims}
-        held.cancels = lost | set(held.request.unknown)
-        self._told.hold_again(held.holder_id, set(held.request.listed.values()) - lost)
+        held.cancels = self._cancels(held.visit, held.holder_id, held.request.listed.keys() - holding.claims, read_at)
         if self._told.news(held.holder_id, held.cancels):
             held.finish()
 

@@ -84,6 +84,7 @@ class Held:
     """A poll that waits for work. The first answer counts; who comes later is told so and takes his work back."""
 
     def __init__(self, visit: Visit, holder_id: int, cancels: set[str], *, is_patient: bool) -> None:
+        self.visit = visit
         self.request = visit.request
         self.principal = visit.principal
         self.arrived_at = visit.arrived_at
@@ -91,6 +92,7 @@ class Held:
         self.cancels = cancels
         self.is_patient = is_patient
         self.is_in_claim = False
+        self.was_asked_for = False
         self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
     @property
@@ -114,6 +116,14 @@ class Held:
             self.is_patient = False
         else:
             self.give(EMPTY)
+
+    def expire(self) -> None:
+        """`finish` because its time is up, but not before a claim has looked for it: a server so busy that letting
+        it in took all its time would send its runners away empty for ever while runs are due."""
+        if self.was_asked_for:
+            self.finish()
+        else:
+            self.is_patient = False
 
     def finish_settled(self) -> None:
         """`finish`, but not before the runner can have heard what its acks were answered."""

@@ -252,11 +252,14 @@ RECORDS = [
     ),
     Mutation(
         name="cancel-of-ones-own-ack",
-        mechanism="A runner's own ack is no news that ends its held poll.",
-        file=WORK + "ack.py",
-        old="        self._desk.acking(ack.runner_id, ack.run_id, principal)\n",
-        new="",
-        red=[POLL + "test_the_runners_own_ack_does_not_end_its_held_poll"],
+        mechanism="A run that its runner has just ended itself neither ends its held poll nor is a cancel in it.",
+        file=WORK + "own_acks.py",
+        old="            if self._acked.get((client_id, runner_id, run_id), -inf) >= arrived_at - GRACE_SECONDS\n",
+        new="            if False\n",
+        red=[
+            POLL + "test_the_runners_own_ack_does_not_end_its_held_poll",
+            POLL + "test_a_run_acked_while_a_poll_that_lists_it_is_held_is_not_cancelled_by_its_answer",
+        ],
     ),
     Mutation(
         name="cancel-memory-is-bounded",

@@ -66,6 +66,11 @@ class FakeRunner:
         return self.server.post(f"/v1/work/{run_id}/events", list(lines), key=self.key)
 
 
+def hold_polls(server: LiveEdge, seconds: float) -> None:
+    """Hold the polls that come from now on so long."""
+    server.application.edge.desk._hold_seconds = seconds
+
+
 def result(answer: Future[httpx.Response]) -> httpx.Response:
     return answer.result(DEADLINE_SECONDS)
 

@@ -12,8 +12,8 @@ import pytest
 from scheduler.api.work import claiming
 from scheduler.models import Attempt, QueueEntry
 from scheduler.services.wake import wake
-from tests.factories import LaneFactory
-from tests.scheduler.edge.helpers import FakeRunner, Gate, due_run, result, state_of
+from tests.factories import JobFactory, LaneFactory
+from tests.scheduler.edge.helpers import FakeRunner, Gate, due_run, hold_polls, result, state_of
 from tests.support.polling import poll_until
 from tests.support.server import LiveEdge, live_edge
 
@@ -179,27 +179,33 @@ def test_polls_that_wait_at_the_same_lanes_share_one_claim(monkeypatch):
 
 
 def test_one_due_run_among_many_waiting_polls_is_claimed_once():
-    with live_edge(hold_seconds=1.5) as server:
+    with live_edge(hold_seconds=30) as server:
         key = server.key()
         lane = LaneFactory()
-        held = [FakeRunner(server, key, f"r{number}").hold(max_inflight=1) for number in range(10)]
+        runners = [FakeRunner(server, key, f"r{number}") for number in range(10)]
+        held = [runner.hold(max_inflight=1) for runner in runners]
         entry = due_run()
         wake([lane.pk])
+        poll_until(lambda: any(answer.done() for answer in held), what="the run is handed out")
+        for runner in runners:  # ends the others, and is told of the run where it is not held
+            runner.poll(max_inflight=0, inflight=[str(entry.run_id)])
         works = [work for answer in held for work in result(answer).json()["work"]]
         assert [work["execution_id"] for work in works] == [str(entry.run_id)]
 
 
 def test_nothing_is_left_of_polls_that_were_answered():
-    lane = LaneFactory()
+    LaneFactory()
     due_run()
     with live_edge(hold_seconds=0.2) as server:
         key, desk = server.key(), server.application.edge.desk
         for number in range(3):
             assert FakeRunner(server, key, f"r{number}").poll(capabilities=["gpu"]).status_code == 200
-        LaneFactory(require=["gpu"])
+        hold_polls(server, 30)
         held = FakeRunner(server, key).hold(capabilities=["gpu"])
-        wake([lane.pk])
-        result(held)
+        added = LaneFactory(require=["gpu"])  # its signal takes the poll from one group to another
+        due_run(job=JobFactory(lane=added))
+        wake([added.pk])
+        assert len(result(held).json()["work"]) == 1
         poll_until(lambda: not desk._groups, what="the groups are gone")
         assert not desk._held
         assert not desk._visits

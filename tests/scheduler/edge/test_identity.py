@@ -52,12 +52,13 @@ def test_another_clients_runner_is_refused_before_anything_of_it_is_touched():
 
 
 def test_a_strangers_poll_leaves_the_owners_held_poll_alone():
-    with live_edge(hold_seconds=1.0) as server:
+    with live_edge(hold_seconds=30) as server:
         owner, stranger = FakeRunner(server, server.key()), FakeRunner(server, server.key())
         held = owner.hold()
         assert stranger.poll().status_code == 403
         assert server.application.edge.desk.waiting == 1
         assert not held.done()
+        assert owner.poll(max_inflight=0).status_code == 200  # the owner's own next poll ends it
         assert result(held).status_code == 200
 
 

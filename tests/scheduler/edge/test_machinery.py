@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.db import OperationalError, connection
 
 from croniq_site.kernel.errors import Conflict, Unavailable
+from scheduler.api.work import own_acks
 from scheduler.api.work.coalesce import Batch
 from scheduler.api.work.pool import Pool
 from scheduler.api.work.waiting import Told
@@ -337,3 +340,26 @@ def test_a_long_life_of_acks_does_not_fill_the_memory(monkeypatch):
         told.note(1, [f"run-{n}"], float(n))
     assert len(told._told[1]) <= 10
     assert told.news(1, ["run-999"]) == set()
+
+
+def test_own_acks_are_forgotten_in_time_and_in_number(monkeypatch):
+    monkeypatch.setattr(own_acks, "MOST", 3)
+    acks, runs = own_acks.OwnAcks(), [UUID(int=number) for number in range(6)]
+    long_ago = time.monotonic() - own_acks.KEPT_SECONDS - 1
+    acks.begin((1, "r", runs[0]))
+    acks.end((1, "r", runs[0]), long_ago, is_accepted=True)
+    for run_id in runs[1:]:
+        acks.begin((1, "r", run_id))
+    assert acks.among(1, "r", runs, long_ago) == set(runs[3:])
+    assert acks.among(2, "r", runs, long_ago) == set()
+
+
+def test_an_ack_that_was_refused_or_is_long_past_hides_no_cancel():
+    acks, run_id, now = own_acks.OwnAcks(), UUID(int=1), 1000.0
+    acks.begin((1, "r", run_id))
+    assert acks.among(1, "r", [run_id], now) == {run_id}
+    acks.end((1, "r", run_id), now, is_accepted=False)
+    assert acks.among(1, "r", [run_id], now) == set()
+    acks.end((1, "r", run_id), now, is_accepted=True)
+    assert acks.among(1, "r", [run_id], now + own_acks.GRACE_SECONDS) == {run_id}
+    assert acks.among(1, "r", [run_id], now + own_acks.GRACE_SECONDS + 0.1) == set()
