@@ -14,6 +14,7 @@ import factory
 from factory.django import DjangoModelFactory
 
 from calendars.models import Calendar, CalendarRule
+from croniq_site.kernel.capabilities import COMMAND
 from croniq_site.kernel.ids import uuid7
 from runners.models import ApiClient, ApiKey, AuditEvent, Heartbeat, Outage, Runner, RunnerInstance
 from scheduler.models import (
@@ -159,7 +160,10 @@ class JobFactory(DjangoModelFactory):
         model = Job
 
     job_key = factory.Sequence(lambda n: f"test:job-{n}")
-    lane = factory.SubFactory(LaneFactory)
+    action = factory.LazyFunction(dict)
+    lane = factory.SubFactory(
+        LaneFactory, prefer=factory.LazyAttribute(lambda lane: [COMMAND] if lane.factory_parent.action else [])
+    )
     created_at = NOW
     updated_at = NOW
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import httpx
 from croniq_runner import Runner, RunnerOptions
 
+from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY
 from runners.agent.client import AgentClient
 from runners.agent.command import Patience
 from runners.agent.handler import ActionHandler
@@ -47,7 +48,7 @@ class Agent:
             server_url=settings.server_url,
             api_key=settings.api_key,
             runner_id=settings.runner_id,
-            capabilities=list(settings.capabilities),
+            capabilities=[*settings.capabilities, COMMAND, COMMAND_ONLY],
             tags=list(settings.tags),
             max_inflight=settings.max_inflight,
             allow_insecure_http=settings.allow_insecure_http,

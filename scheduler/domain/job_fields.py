@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from croniq_site.kernel.capabilities import RESERVED_PREFIX
 from croniq_site.kernel.errors import InvalidInput
 from croniq_site.kernel.text import cleaned, is_printable_name
 from scheduler.domain.actions import action_of
@@ -53,6 +54,8 @@ def capabilities_of(field: str, value: Any) -> list[str]:
     names = names_of(field, value)
     if any(name.startswith(PIN_PREFIX) for name in names):
         raise InvalidInput.of(field, f"A capability does not begin with {PIN_PREFIX!r}; name the runner in 'pin'.")
+    if any(name.startswith(RESERVED_PREFIX) for name in names):
+        raise InvalidInput.of(field, f"Capabilities that begin with {RESERVED_PREFIX!r} are Croniq's own.")
     return names
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
+
+HEAD_START = timedelta(seconds=2)
+"""How much sooner a due run is seen by runners that have what its lane prefers than by all the others."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY
 from croniq_site.kernel.database import is_postgresql
 from scheduler.domain.job_fields import PIN_PREFIX
 from scheduler.models import Lane
@@ -23,6 +24,7 @@ class _Lane:
     pk: int
     tenant: str
     require: frozenset[str]
+    prefer: frozenset[str]
     priority: int
 
 
@@ -36,7 +38,7 @@ class LaneDirectory:
         self.version = 0
         self._lock = threading.Lock()
         self._lanes: dict[int, _Lane] = {}
-        self._memo: dict[tuple[frozenset[str], str | None], Lanes] = {}
+        self._memo: dict[tuple[frozenset[str], frozenset[str], str | None], Lanes] = {}
 
     def knows(self, lane_ids: Iterable[int]) -> bool:
         return all(lane_id in self._lanes for lane_id in lane_ids)
@@ -49,8 +51,11 @@ class LaneDirectory:
         """Read the lanes that were added. A query."""
         # SQLite's one writer commits ids in their order, and there this is asked after every change of the file.
         after = max(self._lanes, default=0) - (_OVERLAP if is_postgresql() else 0)
-        rows = Lane.objects.filter(pk__gt=after).values_list("pk", "tenant", "require", "priority")
-        found = {pk: _Lane(pk, tenant, frozenset(require), priority) for pk, tenant, require, priority in rows}
+        rows = Lane.objects.filter(pk__gt=after).values_list("pk", "tenant", "require", "prefer", "priority")
+        found = {
+            pk: _Lane(pk, tenant, frozenset(require), frozenset(prefer), priority)
+            for pk, tenant, require, prefer, priority in rows
+        }
         with self._lock:
             if found.keys() <= self._lanes.keys():
                 return
@@ -62,21 +67,35 @@ class LaneDirectory:
         """Return the lanes whose required capabilities this runner has; ``tenant`` None: of all tenants.
 
         A pin is the capability ``runner:<id>``. Only the runner of that id has it, whatever others say of themselves.
+        One that says ``croniq:command-only`` gets only lanes whose jobs have a command: it could not do the others.
         """
         lanes, memo = self._lanes, self._memo
-        has = frozenset(c for c in capabilities if not c.startswith(PIN_PREFIX)) | {PIN_PREFIX + runner_id}
+        has = _what_has(capabilities, runner_id)
+        must = frozenset([COMMAND] if COMMAND_ONLY in has else [])
         # Runners that differ only in a name that no lane asks for share their lanes, and with them one claim.
         has &= frozenset().union(*(lane.require for lane in lanes.values())) if lanes else frozenset()
-        key = (has, tenant)
+        key = (has, must, tenant)
         answer = memo.get(key)
         if answer is None:
             answer = _by_tenant(
-                lane for lane in lanes.values() if lane.require <= has and tenant in (None, lane.tenant)
+                lane
+                for lane in lanes.values()
+                if lane.require <= has and tenant in (None, lane.tenant) and must <= lane.require | lane.prefer
             )
             if len(memo) >= _MEMO_ENTRIES:
                 memo.clear()
             memo[key] = answer
         return answer
+
+    def late_for(self, capabilities: Collection[str], runner_id: str, served: Lanes) -> frozenset[int]:
+        """Return those of the lanes ``served`` that prefer what this runner has not: it sees their runs later, so that
+        whoever has it comes first. ``served`` is an answer of `lanes_for`."""
+        lanes, has = self._lanes, _what_has(capabilities, runner_id)
+        return frozenset(lane_id for lane_ids in served for lane_id in lane_ids if not lanes[lane_id].prefer <= has)
+
+
+def _what_has(capabilities: Collection[str], runner_id: str) -> frozenset[str]:
+    return frozenset(c for c in capabilities if not c.startswith(PIN_PREFIX)) | {PIN_PREFIX + runner_id}
 
 
 def _by_tenant(lanes: Iterable[_Lane]) -> Lanes:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from croniq_site.kernel.database import WRITE_BATCH_ROWS, write_transaction
+from django.db import DatabaseError
+
+from croniq_site.kernel.database import IDS_PER_QUERY, WRITE_BATCH_ROWS, chunks, write_transaction
 from scheduler.domain.work import Ask, Buried, Claimed, ClaimOutcome
 from scheduler.models import QueueEntry
 from scheduler.services.release import bury
 from scheduler.sql import backend
 from scheduler.sql.rows import Seats
+
+_log = logging.getLogger(__name__)
 
 MOST_ROUNDS = 20
 """Of one claim: each round buries what stood in the way of the next, so many used-up runs cannot hold up a poll."""
@@ -29,14 +34,17 @@ def claim_due(
     return claim_batch(now, [Ask(holder_id, limit, listed)], [lane_ids])[0]
 
 
-def claim_batch(now: datetime, asks: Sequence[Ask], tenants: Sequence[Sequence[int]]) -> list[ClaimOutcome]:
+def claim_batch(
+    now: datetime, asks: Sequence[Ask], tenants: Sequence[Sequence[int]], late: Collection[int] = ()
+) -> list[ClaimOutcome]:
     """Claim due runs for several polls that share their lanes; one outcome an ask, in order.
 
     ``tenants`` are the lanes of each tenant in order of preference, the tenants in the order of their turn. Of k wanted
     runs each tenant with something due gets its share at most, k by their number rounded up; what is left over is
     filled up in the same order. Every run stands in a lane of one tenant only.
 
-    A run is due when it is ready and ``available_at <= now``; within a lane the oldest goes first, then the smaller id.
+    A run is due when it is ready and ``available_at <= now``; in the lanes of ``late``, which prefer others, when it
+    has been so for HEAD_START; within a lane the oldest goes first, then the smaller id.
     What there is is dealt out to the asks in turn. Each claim counts the attempt and stamps holder (who must be the
     current instance of its runner), lease and deadline. A run that an ask lists is never in its outcome. A due run
     whose attempts are used up is buried instead and is in ``buried`` of the first ask of its round. At most 500 runs a
@@ -45,8 +53,15 @@ def claim_batch(now: datetime, asks: Sequence[Ask], tenants: Sequence[Sequence[i
     outcomes: list[ClaimOutcome] = []
     tenants = [tuple(dict.fromkeys(lane_ids)) for lane_ids in tenants if lane_ids]
     for batch in _batches(asks):
-        with write_transaction():
-            outcomes += _claim(now, batch, tenants)
+        try:
+            with write_transaction():
+                outcomes += _claim(now, batch, tenants, late)
+        except DatabaseError:
+            # What earlier batches claimed is committed and must be heard of; the others' polls ask again.
+            if not outcomes:
+                raise
+            _log.warning("a claim stopped after %d of %d asks", len(outcomes), len(asks), exc_info=True)
+            return outcomes + [ClaimOutcome()] * (len(asks) - len(outcomes))
     return outcomes
 
 
@@ -63,7 +78,9 @@ def _batches(asks: Sequence[Ask]) -> Iterator[list[Ask]]:
         yield batch
 
 
-def _claim(now: datetime, asks: list[Ask], tenants: Sequence[Sequence[int]]) -> list[ClaimOutcome]:
+def _claim(
+    now: datetime, asks: list[Ask], tenants: Sequence[Sequence[int]], late: Collection[int]
+) -> list[ClaimOutcome]:
     claimed: list[list[Claimed]] = [[] for _ in asks]
     buried: list[list[Buried]] = [[] for _ in asks]
     if not tenants:
@@ -79,7 +96,7 @@ def _claim(now: datetime, asks: list[Ask], tenants: Sequence[Sequence[int]]) -> 
                 [asks[place].holder_id for place in open_places],
                 [asks[place].limit - len(claimed[place]) for place in open_places],
             )
-            picks = backend().claim_rows(now, seats, tenants, sorted(listed))
+            picks = backend().claim_rows(now, seats, tenants, sorted(listed), late)
             for pick in picks:
                 if pick.claimed is not None:
                     claimed[open_places[pick.ask]].append(pick.claimed)
@@ -102,11 +119,11 @@ def _claim(now: datetime, asks: list[Ask], tenants: Sequence[Sequence[int]]) -> 
 
 
 def _due_among(run_ids: frozenset[UUID], tenants: Sequence[Sequence[int]], now: datetime) -> set[UUID]:
-    return set(
-        QueueEntry.objects.filter(
-            run_id__in=list(run_ids),
-            state=QueueEntry.State.READY,
-            available_at__lte=now,
-            lane_id__in=[lane_id for lane_ids in tenants for lane_id in lane_ids],
-        ).values_list("run_id", flat=True)
-    )
+    lanes = {lane_id for lane_ids in tenants for lane_id in lane_ids}
+    ready = QueueEntry.objects.filter(state=QueueEntry.State.READY, available_at__lte=now)
+    return {
+        run_id
+        for some in chunks(sorted(run_ids), IDS_PER_QUERY)
+        for run_id, lane_id in ready.filter(run_id__in=some).values_list("run_id", "lane_id")
+        if lane_id in lanes
+    }

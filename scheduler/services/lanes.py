@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterable
 
+from croniq_site.kernel.capabilities import COMMAND
 from croniq_site.kernel.errors import InvalidInput
 from scheduler.domain.job_fields import PIN_PREFIX
-from scheduler.models import Lane
+from scheduler.models import Job, Lane
 from scheduler.services.wake import wake
 
 LANES_PER_TENANT = 1000
@@ -37,6 +38,15 @@ def lane_for(tenant: str, require: Iterable[str], prefer: Iterable[str], priorit
     lane = Lane.objects.get(**identity)
     wake([lane.pk])
     return lane
+
+
+def lane_of(job: Job, require: Iterable[str] = (), prefer: Iterable[str] = ()) -> Lane:
+    """Return the lane of a job's runs; ``require`` and ``prefer`` are a trigger's own, which replace the job's.
+
+    What executes actions is preferred for a job that has one: whoever has only handlers would fail it.
+    """
+    implied = [COMMAND] if job.action else []
+    return lane_for(job.tenant, require or job.require, [*(prefer or job.prefer), *implied], job.priority, job.pin)
 
 
 def route_of(require: list[str], prefer: list[str]) -> str:

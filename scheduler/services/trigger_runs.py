@@ -19,7 +19,7 @@ from scheduler.domain.job_fields import capabilities_of, job_key_of
 from scheduler.models import IdempotencyKey, Job, QueueEntry, Run
 from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.jobs import lock_job_of_key
-from scheduler.services.lanes import lane_for
+from scheduler.services.lanes import lane_of
 from scheduler.services.planning import most_attempts
 from scheduler.services.wake import wake
 
@@ -177,7 +177,7 @@ def insert_run(
     has_own_lane = bool(require or prefer)
     lane = job.lane
     if has_own_lane:
-        lane = lane_for(job.tenant, require or job.require, prefer or job.prefer, job.priority, job.pin)
+        lane = lane_of(job, require or (), prefer or ())
     run = Run.objects.create(
         id=uuid7(now),
         job=job,

@@ -6,13 +6,13 @@ promise that skips locked rows. So two of our statements never wait for each oth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
 
-from scheduler.domain.work import Ack, Claimed
+from scheduler.domain.work import HEAD_START, Ack, Claimed
 from scheduler.sql.rows import LIMITED, Closed, Pick, Seats, json_of, limited
 
 SKIP_LOCKED = "FOR UPDATE SKIP LOCKED"
@@ -39,19 +39,20 @@ WITH current AS MATERIALIZED (
     SELECT c.ask, c.holder_id, row_number() OVER (ORDER BY turn, c.ask) AS seat
     FROM current c, generate_series(1, c.want) AS turn
 ), hungry AS MATERIALIZED (
-    SELECT t.turn, t.lane_ids
+    SELECT t.turn, t.lane_ids, t.due_ats
     FROM (
-        SELECT l.turn, array_agg(l.lane_id ORDER BY l.place) AS lane_ids
-        FROM unnest(%s::bigint[], %s::int[]) WITH ORDINALITY AS l(lane_id, turn, place)
+        SELECT l.turn, array_agg(l.lane_id ORDER BY l.place) AS lane_ids,
+            array_agg(l.due_at ORDER BY l.place) AS due_ats
+        FROM unnest(%s::bigint[], %s::int[], %s::timestamptz[]) WITH ORDINALITY AS l(lane_id, turn, due_at, place)
         GROUP BY l.turn
         ORDER BY l.turn
     ) t,
     LATERAL (
         SELECT 1
-        FROM unnest(t.lane_ids) AS l(lane_id),
+        FROM unnest(t.lane_ids, t.due_ats) AS l(lane_id, due_at),
         LATERAL (
             SELECT 1 FROM scheduler_queueentry d
-            WHERE d.state = 0 AND d.lane_id = l.lane_id AND d.available_at <= %s AND d.run_id <> ALL (%s::uuid[])
+            WHERE d.state = 0 AND d.lane_id = l.lane_id AND d.available_at <= l.due_at AND d.run_id <> ALL (%s::uuid[])
             ORDER BY d.available_at, d.run_id
             LIMIT 1
         ) due
@@ -59,7 +60,7 @@ WITH current AS MATERIALIZED (
     ) has_due
     LIMIT (SELECT count(*) FROM seats)
 ), turns AS (
-    SELECT around, h.turn, h.lane_ids,
+    SELECT around, h.turn, h.lane_ids, h.due_ats,
         ceil((SELECT count(*) FROM seats)::numeric / (SELECT count(*) FROM hungry)) AS share
     FROM generate_series(1, 2) AS around, hungry h
     ORDER BY around, h.turn
@@ -68,11 +69,11 @@ WITH current AS MATERIALIZED (
     FROM turns t,
     LATERAL (
         SELECT l.place, due.*
-        FROM unnest(t.lane_ids) WITH ORDINALITY AS l(lane_id, place),
+        FROM unnest(t.lane_ids, t.due_ats) WITH ORDINALITY AS l(lane_id, due_at, place),
         LATERAL (
             SELECT e.run_id, e.attempt, e.max_attempts, e.available_at
             FROM scheduler_queueentry e
-            WHERE e.state = 0 AND e.lane_id = l.lane_id AND e.available_at <= %s AND e.run_id <> ALL (%s::uuid[])
+            WHERE e.state = 0 AND e.lane_id = l.lane_id AND e.available_at <= l.due_at AND e.run_id <> ALL (%s::uuid[])
             ORDER BY e.available_at, e.run_id
             LIMIT 1000
             FOR UPDATE SKIP LOCKED
@@ -161,23 +162,33 @@ RETURNING q.holder_id, q.run_id
 """
 
 
-def claim_rows(now: datetime, seats: Seats, tenants: Sequence[Sequence[int]], listed: Sequence[UUID]) -> list[Pick]:
+def claim_rows(
+    now: datetime,
+    seats: Seats,
+    tenants: Sequence[Sequence[int]],
+    listed: Sequence[UUID],
+    late: Collection[int] = (),
+) -> list[Pick]:
     """Take what is due for the seats from the lanes of ``tenants``, who come in their turn; never a run of ``listed``.
 
     No tenant gets more than its share (the seats by the number of tenants with something due, rounded up) before all
     had theirs; what is left is filled up in the same order. Within a tenant the lanes go in order, within a lane the
-    oldest goes first, then the smaller id.
+    oldest goes first, then the smaller id. A run in a lane of ``late`` is seen only HEAD_START after it fell due.
 
     Each claimed run has its attempt counted, holder, lease and deadline. Runs whose attempts are used up are locked and
     returned without `Claimed`, to be buried in the same transaction. Only current instances get anything.
     """
     with connection.cursor() as cursor:
-        cursor.execute(CLAIM, claim_parameters(now, seats, tenants, listed))
+        cursor.execute(CLAIM, claim_parameters(now, seats, tenants, listed, late))
         return [_pick(row) for row in cursor.fetchall()]
 
 
 def claim_parameters(
-    now: datetime, seats: Seats, tenants: Sequence[Sequence[int]], listed: Sequence[UUID]
+    now: datetime,
+    seats: Seats,
+    tenants: Sequence[Sequence[int]],
+    listed: Sequence[UUID],
+    late: Collection[int] = (),
 ) -> list[object]:
     lanes = [(lane_id, turn) for turn, lane_ids in enumerate(tenants) for lane_id in lane_ids]
     listed = list(listed)
@@ -186,8 +197,9 @@ def claim_parameters(
         list(seats.wants),
         [lane_id for lane_id, _ in lanes],
         [turn for _, turn in lanes],
-        *(now, listed),
-        *(now, listed),
+        [now - HEAD_START if lane_id in late else now for lane_id, _ in lanes],
+        listed,
+        listed,
         now,
     ]
 

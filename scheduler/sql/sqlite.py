@@ -10,7 +10,7 @@ that is why the states are literals.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from itertools import chain, islice
 from uuid import UUID
@@ -18,7 +18,7 @@ from uuid import UUID
 from django.db import connection
 
 from croniq_site.kernel.database import adapted, instant_of, row_list, uuid_of
-from scheduler.domain.work import Ack, Claimed
+from scheduler.domain.work import HEAD_START, Ack, Claimed
 from scheduler.sql.rows import Closed, Pick, Seats, json_of, limited
 
 SKIP_LOCKED = ""
@@ -32,10 +32,16 @@ LIMIT %s OFFSET %s
 """
 
 
-def claim_rows(now: datetime, seats: Seats, tenants: Sequence[Sequence[int]], listed: Sequence[UUID]) -> list[Pick]:
+def claim_rows(
+    now: datetime,
+    seats: Seats,
+    tenants: Sequence[Sequence[int]],
+    listed: Sequence[UUID],
+    late: Collection[int] = (),
+) -> list[Pick]:
     """As on PostgreSQL: the same runs, dealt to the same holders, in the same order."""
     places = _seats_in_turn(seats)
-    rows = _picked(now, tenants, listed, len(places))
+    rows = _picked(now, tenants, listed, late, len(places))
     live = [row for row in rows if row[1] < row[2]]
     taken = list(zip(live, places, strict=False))
     if taken:
@@ -78,16 +84,19 @@ def _seats_in_turn(seats: Seats) -> list[tuple[int, int]]:
     return [(ask, holder_id) for _, ask, holder_id in sorted(chain.from_iterable(turns))]
 
 
-def _picked(now: datetime, tenants: Sequence[Sequence[int]], listed: Sequence[UUID], most: int) -> list[tuple]:
+def _picked(
+    now: datetime, tenants: Sequence[Sequence[int]], listed: Sequence[UUID], late: Collection[int], most: int
+) -> list[tuple]:
     """As `picked` on PostgreSQL: the hungry tenants in turn, each its share, then what is left in the same order."""
-    due_at, excluded = adapted(now), json.dumps([run_id.hex for run_id in listed])
+    due_at, late_at = adapted(now), adapted(now - HEAD_START)
+    excluded = json.dumps([run_id.hex for run_id in listed])
     found: list[tuple] = []
     taken: dict[int, int] = {}
 
     with connection.cursor() as cursor:
 
         def due(lane_id: int, cap: int) -> list[tuple]:
-            cursor.execute(DUE, [lane_id, due_at, excluded, cap, taken.get(lane_id, 0)])
+            cursor.execute(DUE, [lane_id, late_at if lane_id in late else due_at, excluded, cap, taken.get(lane_id, 0)])
             return cursor.fetchall()
 
         has_due = (lane_ids for lane_ids in tenants if any(due(lane_id, 1) for lane_id in lane_ids))

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.db import connection
 
 from croniq_site.kernel.database import adapted, instant_of, row_list
+from scheduler.domain.work import HEAD_START
 
 _EARLIEST = (
     "(SELECT min(q.available_at) FROM scheduler_queueentry q WHERE q.state = {} AND q.lane_id = l.lane_id AND {})"
@@ -26,21 +27,24 @@ class Upcoming(NamedTuple):
     gated: datetime | None
 
 
-def upcoming(lane_ids: Sequence[int], now: datetime) -> Upcoming:
+def upcoming(lane_ids: Sequence[int], now: datetime, late: Collection[int] = ()) -> Upcoming:
     """Return what is due in these lanes at ``now``, and what falls due next.
 
-    All by the same ``now``: what is not due by it falls due after it, so that nothing lies in between unseen.
+    All by the same ``now``: what is not due by it falls due after it, so that nothing lies in between unseen. In the
+    lanes of ``late`` a run is seen HEAD_START after it fell due, and that is the instant meant here.
     """
     if not lane_ids:
         return Upcoming(False, None, None)
-    sql, params = row_list("l", {"lane_id": "bigint"}, [(lane_id,) for lane_id in lane_ids])
-    due = _EARLIEST.format(0, "q.available_at <= %s")
-    later, gated = (_EARLIEST.format(state, "q.available_at > %s") for state in (0, 1))
+    seen = [(lane_id, now - HEAD_START if lane_id in late else now) for lane_id in lane_ids]
+    sql, params = row_list("l", {"lane_id": "bigint", "due_at": "timestamptz"}, seen)
+    due, later = (_EARLIEST.format(0, f"q.available_at {side} l.due_at") for side in ("<=", ">"))
+    gated = _EARLIEST.format(1, "q.available_at > %s")
     with connection.cursor() as cursor:
-        cursor.execute(f"WITH {sql} SELECT {due}, {later}, {gated} FROM l", [*params, *[adapted(now)] * 3])
+        cursor.execute(f"WITH {sql} SELECT l.lane_id, {due}, {later}, {gated} FROM l", [*params, adapted(now)])
         rows = cursor.fetchall()
-    return Upcoming(any(row[0] is not None for row in rows), _first(rows, 1), _first(rows, 2))
-
-
-def _first(rows: Sequence[tuple], column: int) -> datetime | None:
-    return min((instant_of(row[column]) for row in rows if row[column] is not None), default=None)
+    falls_due = [instant_of(at) + (HEAD_START if lane_id in late else timedelta(0)) for lane_id, _, at, _ in rows if at]
+    return Upcoming(
+        is_due=any(row[1] is not None for row in rows),
+        later=min(falls_due, default=None),
+        gated=min((instant_of(row[3]) for row in rows if row[3] is not None), default=None),
+    )

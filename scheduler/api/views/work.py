@@ -152,9 +152,11 @@ class Poll(WorkView):
     def _claim(self, poll: PollRequest, opened: OpenPoll) -> tuple[list[dict[str, Any]], bool]:
         lanes = LaneDirectory()
         lanes.refresh()
-        turns = _rotation.in_turn(lanes.lanes_for(poll.capabilities, poll.runner_id, self.principal.tenant), lanes)
+        served = lanes.lanes_for(poll.capabilities, poll.runner_id, self.principal.tenant)
+        late = lanes.late_for(poll.capabilities, poll.runner_id, served)
+        turns = _rotation.in_turn(served, lanes)
         ask = Ask(opened.holder_id, poll.free, frozenset(poll.listed))
-        done = claim_round(authentication.CLOCK, JobDirectory(), [ask], turns)
+        done = claim_round(authentication.CLOCK, JobDirectory(), [ask], turns, late)
         _rotation.note(turns, done.served, lanes)
         answer = done.answers[0]
         return (answer.work if answer else []), not done.listed_due.isdisjoint(poll.listed)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -52,7 +52,14 @@ class Round:
     served: frozenset[int]
 
 
-def claim_round(clock: Clock, jobs: JobDirectory, asks: Sequence[Ask], tenants: Lanes, admits: bool = True) -> Round:
+def claim_round(
+    clock: Clock,
+    jobs: JobDirectory,
+    asks: Sequence[Ask],
+    tenants: Lanes,
+    late: Collection[int],
+    admits: bool = True,
+) -> Round:
     """Claim for ``asks`` and, where there was too little, find out when there will be more, by the same ``now``.
 
     With ``admits`` runs of limited jobs may have fallen due in these lanes: they get their slots first.
@@ -60,9 +67,9 @@ def claim_round(clock: Clock, jobs: JobDirectory, asks: Sequence[Ask], tenants: 
     now, tick = clock.now(), time.monotonic()
     if admits:
         _admit(now, tenants)
-    outcomes = claim_batch(now, asks, tenants)
+    outcomes = claim_batch(now, asks, tenants, late)
     try:
-        return _round(now, tick, jobs, asks, tenants, outcomes)
+        return _round(now, tick, jobs, asks, tenants, late, outcomes)
     except BaseException:
         # Claimed but never to be told: given back at once, or nobody would have these runs for a whole lease.
         give_back([(claim.run_id, claim.attempt) for outcome in outcomes for claim in outcome], now)
@@ -75,6 +82,7 @@ def _round(
     jobs: JobDirectory,
     asks: Sequence[Ask],
     tenants: Lanes,
+    late: Collection[int],
     outcomes: Sequence[ClaimOutcome],
 ) -> Round:
     answers = [
@@ -84,7 +92,7 @@ def _round(
         for outcome in outcomes
     ]
     is_short = sum(map(len, outcomes)) < sum(ask.limit for ask in asks)
-    is_more_due, later, gated = upcoming(lanes_of(tenants), now) if is_short else (True, None, None)
+    is_more_due, later, gated = upcoming(lanes_of(tenants), now, late) if is_short else (True, None, None)
     falls_due = min((at for at in (later, gated) if at is not None), default=None)
     without = [ask for ask, answer in zip(asks, answers, strict=True) if answer is None]
     listed = frozenset().union(*(ask.listed for ask in without)) if is_short and is_more_due else frozenset()
@@ -126,12 +134,14 @@ def give_back(claims: Claims, now: datetime) -> None:
 
 
 class Group:
-    """The polls that wait at the same lanes, in the order of their arrival; at most one claim for them at a time.
+    """The polls that wait at the same lanes (``late``: those that prefer other runners), in the order of their arrival;
+    at most one claim for them at a time.
     ``is_idle`` is told when nobody waits and no claim is under way any more."""
 
     def __init__(
         self,
         lanes: Lanes,
+        late: frozenset[int],
         directory: LaneDirectory,
         rotation: Rotation,
         pool: Pool,
@@ -140,7 +150,7 @@ class Group:
         gates: Gates,
         is_idle: Callable[[Group], None],
     ) -> None:
-        self.lanes = lanes
+        self.lanes, self.late = lanes, late
         self._say_idle = is_idle
         self.lane_ids = frozenset(lanes_of(lanes))
         self._directory, self._rotation = directory, rotation
@@ -206,7 +216,7 @@ class Group:
         turns = self._rotation.in_turn(self.lanes, self._directory)
         try:
             admits = self._gates.is_due(self.lanes)
-            done = await self._pool.write(claim_round, self._clock, self._jobs, asks, turns, admits)
+            done = await self._pool.write(claim_round, self._clock, self._jobs, asks, turns, self.late, admits)
         except Exception as error:
             if not isinstance(error, CroniqError):
                 _log.exception("a claim failed")

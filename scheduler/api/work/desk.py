@@ -40,7 +40,7 @@ class Desk:
         self._pool, self._clock, self._hold_seconds = pool, clock, hold_seconds
         self._lanes, self._jobs = LaneDirectory(), JobDirectory()
         self._rotation, self._gates = Rotation(), Gates()
-        self._groups: dict[Lanes, Group] = {}
+        self._groups: dict[tuple[Lanes, frozenset[int]], Group] = {}
         self._visits: dict[tuple[int, str, str], Visit] = {}
         self._held: dict[int, tuple[Held, Group | None]] = {}
         self._told, self._own_acks = Told(), OwnAcks()
@@ -159,10 +159,11 @@ class Desk:
             if not held.is_patient:
                 held.give(EMPTY)
             return None
-        group = self._groups.get(lanes)
+        late = self._lanes.late_for(request.capabilities, request.runner_id, lanes)
+        group = self._groups.get((lanes, late))
         if group is None:
-            group = self._groups[lanes] = Group(
-                lanes, self._lanes, self._rotation, self._pool, self._clock, self._jobs, self._gates, self._retire
+            group = self._groups[lanes, late] = Group(
+                lanes, late, self._lanes, self._rotation, self._pool, self._clock, self._jobs, self._gates, self._retire
             )
         group.join(held)
         return group
@@ -172,8 +173,8 @@ class Desk:
             group.leave(held)
 
     def _retire(self, group: Group) -> None:
-        if self._groups.get(group.lanes) is group:
-            del self._groups[group.lanes]
+        if self._groups.get((group.lanes, group.late)) is group:
+            del self._groups[group.lanes, group.late]
 
     def _open_all(self, polls: list[tuple[PollRequest, Principal]]) -> list[OpenPoll | CroniqError]:
         answers = open_polls(polls, self._clock.now())
@@ -189,7 +190,6 @@ class Desk:
     def _give_back(self, answer: Answer) -> None:
         give_back(answer.claims, self._clock.now())
 
-    def acking(self, runner_id: str, run_id: UUID, principal: Principal) -> None:
     def _cancels(self, visit: Visit, holder_id: int, lost: Collection[UUID], read_at: float) -> set[str]:
         """Return the texts of ``lost``, the listed runs that a look begun at ``read_at`` found held by somebody else or
         by nobody, that are to be cancelled."""
@@ -203,6 +203,7 @@ class Desk:
         listed = visit.request.listed
         return {listed[run_id] for run_id in self._own_acks.among(*visit.key[:2], listed, visit.arrived_at)}
 
+    def acking(self, runner_id: str, run_id: UUID, principal: Principal) -> None:
         """The runner says itself that this run is over: that it no longer holds it is no cancel to its waiting poll."""
         self._own_acks.begin((principal.client_id, runner_id, run_id))
 
@@ -269,8 +270,8 @@ class Desk:
                 asked = {holder_id: self._held[holder_id][0] for holder_id in self._suspects & self._held.keys()}
                 self._suspects = set()
                 if asked:
-                    holdings, deposed = await self._pool.read(_look, set(asked))
                     read_at = time.monotonic()
+                    holdings, deposed = await self._pool.read(_look, set(asked))
                     for holder_id, held in asked.items():
                         self._judge(held, holdings[holder_id], holder_id in deposed, read_at)
         finally:

@@ -268,8 +268,8 @@ RECORDS = [
         name="gate-timer",
         mechanism="A limited run starts on time: the claim's timer knows when it falls due.",
         file="scheduler/sql/upcoming.py",
-        old="for state in (0, 1))",
-        new="for state in (0, 9))",
+        old="gated = _EARLIEST.format(1, ",
+        new="gated = _EARLIEST.format(9, ",
         database="postgresql",  # on SQLite heartbeats and polls change the file, and every change wakes
         red=[EDGE + "test_a_limited_run_that_falls_due_starts_without_any_signal_or_sweep"],
     ),

@@ -67,8 +67,16 @@ RECORDS = [
         name="claim-only-what-is-due",
         mechanism="No run is claimed before its instant.",
         edits=[
-            Edit(POSTGRESQL, "AND d.available_at <= %s AND", "AND d.available_at >= %s - interval '1 year' AND"),
-            Edit(POSTGRESQL, "AND e.available_at <= %s AND", "AND e.available_at >= %s - interval '1 year' AND"),
+            Edit(
+                POSTGRESQL,
+                "AND d.available_at <= l.due_at AND",
+                "AND d.available_at >= l.due_at - interval '1 year' AND",
+            ),
+            Edit(
+                POSTGRESQL,
+                "AND e.available_at <= l.due_at AND",
+                "AND e.available_at >= l.due_at - interval '1 year' AND",
+            ),
             Edit(SQLITE, "AND available_at <= %s AND", "AND available_at >= %s - 1 AND"),
         ],
         red=[CLAIM + "test_a_run_is_due_at_its_instant_and_not_a_microsecond_before"],
