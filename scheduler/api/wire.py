@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, time
 from typing import Any
 
@@ -92,9 +93,9 @@ SDK_RENEWS_SAFELY_SECONDS = 45
 """The SDKs renew every 15 s by default: a lease of three of these outlives a renewal that fails."""
 
 
-def saved_job_body(job: Job) -> Body:
-    """One job as a write answers it: with what the writer should think about."""
-    warnings = []
+def saved_job_body(job: Job, lacking: Iterable[str] = ()) -> Body:
+    """One job as a write answers it: with what the writer should think about. ``lacking``: what no live runner has."""
+    warnings = [f"No live runner has the capability {name!r}; its runs wait until one has." for name in lacking]
     if job.lease_seconds < SDK_RENEWS_SAFELY_SECONDS and not job.action:
         warnings.append(
             f"A lease of {duration(job.lease_seconds)} is short: SDK runners renew every 15 s unless told otherwise, "

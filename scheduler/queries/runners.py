@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from runners.models import Runner, RunnerInstance
-from scheduler.models import QueueEntry
+from scheduler.models import Job, QueueEntry
 from scheduler.services.identity import FLAPPING_TAKEOVERS, FLAPPING_WINDOW
+from scheduler.sql.arrays import ArrayHolds
 
 ONLINE_SECONDS = 60
 """A poll is held for up to 30 s: a runner that polled within two of them is there."""
@@ -34,6 +35,17 @@ class RunnerRow:
     last_poll_at: datetime
     takeovers: int
     flapping: bool
+
+
+def lacking_capabilities(job: Job, now: datetime) -> list[str]:
+    """Return what the job requires and no runner has that may serve its tenant and was seen in the last 5 minutes.
+
+    Each by itself: that there is one for each does not say that one has them all.
+    """
+    seen = Runner.objects.filter(
+        Q(client__tenant=None) | Q(client__tenant=job.tenant), last_poll_at__gte=now - timedelta(seconds=STALE_SECONDS)
+    )
+    return [name for name in job.require if not seen.filter(ArrayHolds("capabilities", name)).exists()]
 
 
 def status_of(last_poll_at: datetime, now: datetime) -> str:

