@@ -101,12 +101,12 @@ def _seconds(second: str, minute: str, hour: str) -> str | None:
 
 def _clock(minute: str, hour: str) -> str | None:
     """The time of day: only what is evenly spaced is said to be "every"."""
-    if hour == "*" and minute == "*":
-        return "every minute"
+    step = _even_step(minute, 60)
+    often = "every minute" if minute == "*" else f"every {step} minutes" if step else None
+    if often:
+        within = "" if hour == "*" else _within(hour)
+        return None if within is None else often + within
     if hour == "*":
-        step = _even_step(minute, 60)
-        if step:
-            return f"every {step} minutes"
         if minute.isdigit():
             return f"at minute {int(minute)} of every hour"
         return None
@@ -118,6 +118,14 @@ def _clock(minute: str, hour: str) -> str | None:
     if step and minutes is not None and len(minutes) == 1:
         return f"every {step} hours at minute {minutes[0]}"
     return None
+
+
+def _within(hour: str) -> str | None:
+    """A range of hours; not one over midnight, which on a single weekday means two parts of that day."""
+    match = re.fullmatch(r"(\d{1,2})-(\d{1,2})", hour, re.ASCII)
+    if match is None or not int(match[1]) <= int(match[2]) <= 23:
+        return None
+    return f" from {int(match[1]):02d}:00 to {int(match[2]):02d}:59"
 
 
 def _even_step(text: str, size: int) -> int | None:

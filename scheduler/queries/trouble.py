@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Max
 
 from calendars.queries.versions import rule_versions
@@ -25,13 +23,6 @@ def last_beats() -> dict[str, datetime | None]:
     running = Heartbeat.objects.filter(ended_at__isnull=True).values("kind").annotate(at=Max("beat_at"))
     found = dict(running.values_list("kind", "at"))
     return {kind: found.get(kind) for kind in PROCESSES}
-
-
-def pending_migrations() -> list[str]:
-    """The names of migrations that the database lacks; while there is one, nothing else here can be asked."""
-    executor = MigrationExecutor(connection)
-    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
 
 
 def troubles(now: datetime) -> Iterator[str]:

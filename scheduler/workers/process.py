@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
@@ -11,6 +12,8 @@ from croniq_site.kernel.clock import Clock, DatabaseClock
 from croniq_site.kernel.loop import run_loop
 from croniq_site.kernel.stop import StopToken
 from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
+
+_log = logging.getLogger(__name__)
 
 Pass = Callable[[datetime], float]
 """One pass at an instant; returns the seconds until the next one. Zero: there was more to do than one pass does."""
@@ -28,8 +31,10 @@ class Worker:
         self._process_id: UUID | None = None
 
     def run(self, stop: StopToken) -> None:
+        _log.info("%s: started", self.kind)
         run_loop(self.kind, self.step, stop)
         self._end()
+        _log.info("%s: stopped", self.kind)
 
     def run_once(self) -> None:
         """Pass after pass until all that is due is done. A failure is the caller's."""

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import CroniqError
+from croniq_site.kernel.migrated import require_migrated
 from croniq_site.kernel.text import is_printable_name
 from runners.domain.scopes import SCOPES, unknown_scopes
 from runners.models import ApiClient
@@ -39,6 +40,7 @@ class Command(BaseCommand):
         parser.add_argument("--expires", metavar="DURATION", help="after how long the key stops working, such as 90d")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        require_migrated()
         now = DatabaseClock().now()
         scopes = _scopes(options["scopes"])
         tenant = _tenant(options["tenant"])

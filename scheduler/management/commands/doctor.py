@@ -13,7 +13,8 @@ from django.db import connection
 
 from calendars.queries.versions import rule_versions
 from croniq_site.kernel.clock import DatabaseClock
-from scheduler.queries.trouble import last_beats, pending_migrations, troubles
+from croniq_site.kernel.migrated import pending_migrations
+from scheduler.queries.trouble import last_beats, troubles
 
 
 class Command(BaseCommand):

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.core.management.base import BaseCommand
 
+from croniq_site.kernel.migrated import require_migrated
 from croniq_site.kernel.stop import StopToken, stop_on_signals
 from scheduler.management.arguments import interval
 from scheduler.workers.materializer import pause_seconds, run_once
@@ -23,6 +24,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, once: bool, interval: float, **options: object) -> None:
+        require_migrated(waits=not once)
+
         def work(now: datetime) -> float:
             summary = run_once(now)
             if once:

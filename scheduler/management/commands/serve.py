@@ -9,13 +9,13 @@ import threading
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection, connections
-from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
 
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict
 from croniq_site.kernel.loop import run_loop
+from croniq_site.kernel.migrated import require_migrated
 from croniq_site.kernel.stop import StopToken, stop_on_signals
 from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
 from runners.services.outages import note_outage
@@ -40,7 +40,7 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int, processes: int, **options: object) -> None:
         self._check_arguments(port, processes)
-        self._check_database()
+        require_migrated()
         try:
             lock = take_the_only_server()
         except Conflict as refusal:
@@ -66,17 +66,6 @@ class Command(BaseCommand):
             raise CommandError("--processes is a number from 1 to 64.")
         if processes > 1 and connection.vendor != "postgresql":
             raise CommandError("SQLite is served by one process; --processes needs PostgreSQL.")
-
-    def _check_database(self) -> None:
-        try:
-            executor = MigrationExecutor(connection)
-            pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
-        except DatabaseError as error:
-            raise CommandError(f"The database cannot be opened: {' '.join(str(error).split())}") from None
-        if pending:
-            raise CommandError(
-                f"The database lacks {len(pending)} migrations. Run `python3 manage.py migrate`, then serve again."
-            )
 
     def _serve(self, listener: socket.socket) -> None:
         stop = StopToken()

@@ -671,8 +671,8 @@ RECORDS = [
         name="serve-needs-migrations",
         mechanism="A database that lacks migrations is not served.",
         file="scheduler/management/commands/serve.py",
-        old="        if pending:\n",
-        new="        if False:\n",
+        old="        require_migrated()\n",
+        new="",
         red=[SERVE + "test_a_database_that_lacks_migrations_is_not_served"],
     ),
     Mutation(

@@ -39,4 +39,26 @@ RECORDS = [
         new="            if True:",
         red=[MACHINERY + "test_own_acks_are_forgotten_in_time_and_in_number"],
     ),
+    Mutation(
+        name="workers-need-migrations",
+        mechanism="Workers and commands say in a sentence that the database lacks migrations.",
+        file="croniq_site/kernel/migrated.py",
+        old="    if pending:\n",
+        new="    if False:\n",
+        red=[
+            "tests/scheduler/workers/test_workers.py::test_a_database_that_lacks_migrations_is_said_in_one_sentence",
+            EDGE + "test_serve.py::test_a_database_that_lacks_migrations_is_not_served",
+        ],
+    ),
+    Mutation(
+        name="workers-wait-for-the-database",
+        mechanism="A worker that is started while the database is away waits for it.",
+        file="croniq_site/kernel/migrated.py",
+        old="        if waits and is_outage(error):\n",
+        new="        if False:\n",
+        red=[
+            "tests/scheduler/workers/test_workers.py::"
+            "test_a_database_that_is_away_is_waited_for_by_workers_and_said_by_commands"
+        ],
+    ),
 ]

@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError
+from django.db.migrations.recorder import MigrationRecorder
 
+from croniq_site.kernel import migrated
 from croniq_site.kernel.clock import DatabaseClock, ManualClock
+from croniq_site.kernel.migrated import pending_migrations, require_migrated
 from croniq_site.kernel.stop import StopToken
 from runners.models import Heartbeat
 from scheduler.models import DeadLetter, IdempotencyKey, Job, QueueEntry, Run
@@ -193,6 +196,43 @@ def test_reap_once_says_what_failed(monkeypatch):
 def test_a_pause_that_is_none_is_refused(command, seconds):
     with pytest.raises(CommandError):
         call_command(command, f"--interval={seconds}")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("materialize", ["--once"]), ("reap", ["--once"]), ("create_api_key", ["deploys", "--scopes", "jobs:read"])],
+)
+def test_a_database_that_lacks_migrations_is_said_in_one_sentence(command, options):
+    MigrationRecorder.Migration.objects.filter(app__in=["scheduler", "runners"]).delete()
+    lacking = len(pending_migrations())
+    assert lacking >= 2
+    with pytest.raises(CommandError) as refusal:
+        call_command(command, *options)
+    assert str(refusal.value) == f"The database lacks {lacking} migrations. Run manage.py migrate."
+
+
+def test_a_database_that_is_away_is_waited_for_by_workers_and_said_by_commands(monkeypatch):
+    def away():
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(migrated, "pending_migrations", away)
+    require_migrated(waits=True)
+    with pytest.raises(CommandError, match=r"^The database cannot be opened: connection refused$"):
+        require_migrated()
+
+
+@pytest.mark.django_db
+def test_a_worker_says_when_it_starts_and_when_it_stops(clock_at, caplog):
+    stop = StopToken()
+
+    def work(at):
+        stop.stop()
+        return 0.0
+
+    with caplog.at_level("INFO", logger="scheduler.workers.process"):
+        Worker("reap", work, clock_at).run(stop)
+    assert [record.getMessage() for record in caplog.records] == ["reap: started", "reap: stopped"]
 
 
 @pytest.mark.realtime
