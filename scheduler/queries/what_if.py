@@ -12,7 +12,6 @@ from calendars.models import Calendar
 from calendars.queries.specs import calendar_spec
 from calendars.services import checked_calendar
 from croniq_site.kernel.errors import InvalidInput
-from scheduler.domain.schedules import CronSchedule
 from scheduler.models import Trigger
 from scheduler.queries.fires import schedule_of, trigger_fires
 
@@ -106,9 +105,6 @@ def _next(trigger: Trigger, now: datetime, count: int, calendar: CalendarSpec) -
 
 def _key(trigger: Trigger) -> Hashable:
     """What decides the trigger's fires besides the calendar."""
-    schedule = schedule_of(trigger)
-    if isinstance(schedule, CronSchedule) and "h" not in schedule.expression.lower():
-        schedule = CronSchedule(schedule.expression, schedule.timezone)
-    since = trigger.created_at
+    since = trigger.created_at if trigger.on_blocked != "advance" else None
     bounds = (trigger.not_before, trigger.not_after, trigger.window_start, trigger.window_end)
-    return schedule, trigger.on_blocked, since if trigger.on_blocked != "advance" else None, bounds
+    return schedule_of(trigger), trigger.on_blocked, since, bounds
