@@ -73,13 +73,19 @@ def test_children_end_last_one_first_and_none_is_left(supervised):
 
 
 def test_a_child_waits_for_its_turn_and_holds_up_those_behind_it(supervised):
-    may = threading.Event()
+    may, asked = threading.Event(), threading.Semaphore(0)
+
+    def when():
+        asked.release()
+        return may.is_set()
+
     said, _, _ = supervised(
         ChildSpec("server", python(STAYS)),
-        ChildSpec("runner", python(STAYS), start_when=may.is_set),
+        ChildSpec("runner", python(STAYS), start_when=when),
         ChildSpec("last", python(STAYS)),
     )
     said.wait_for(("server", "here"))
+    assert all(asked.acquire(timeout=5) for _ in range(5))
     assert said.lines == [("server", "here")]
     may.set()
     said.wait_for(("runner", "here"), ("last", "here"))
