@@ -42,9 +42,9 @@ RECORDS = [
         edits=[
             Edit(
                 POSTGRESQL,
-                "            WHERE d.state = 0 AND d.lane_id = l.lane_id AND d.available_at <= %s "
+                "            WHERE d.state = 0 AND d.lane_id = l.lane_id AND d.available_at <= l.due_at "
                 "AND d.run_id <> ALL (%s::uuid[])\n            ORDER BY d.available_at, d.run_id\n",
-                "            WHERE d.available_at <= %s OR d.run_id <> ALL (%s::uuid[])\n",
+                "            WHERE d.available_at <= l.due_at OR d.run_id <> ALL (%s::uuid[])\n",
             ),
             Edit(
                 SQLITE,
