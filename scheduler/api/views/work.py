@@ -22,7 +22,7 @@ from scheduler.api import openapi, work_schema
 from scheduler.api.work.ack import finish_owned
 from scheduler.api.work.claiming import claim_round
 from scheduler.api.work.events import append_owned
-from scheduler.api.work.http import BODY_BYTES, WrongMethod
+from scheduler.api.work.http import BODY_BYTES, SMALL_BODY_BYTES, WrongMethod
 from scheduler.api.work.parsing import parse_ack, parse_lines, parse_poll, parse_renewal, run_id_of
 from scheduler.api.work.renew import renew_owned
 from scheduler.api.work.waiting import Told
@@ -50,12 +50,12 @@ class WorkView(ApiView):
             raise WrongMethod("Only POST is answered here.")
         super().initial(request, *args, **kwargs)
 
-    def raw_body(self) -> bytes:
+    def raw_body(self, most_bytes: int = BODY_BYTES) -> bytes:
         # From Django's request and past its limit, which is for pages: an error text of megabytes is cut, not refused.
         inner: HttpRequest = self.request._request
-        body = inner.read(BODY_BYTES + 1)
-        if len(body) > BODY_BYTES:
-            raise TooLarge(f"The body is larger than {BODY_BYTES // (1024 * 1024)} MiB.")
+        body = inner.read(most_bytes + 1)
+        if len(body) > most_bytes:
+            raise TooLarge(f"The body is larger than {most_bytes // (1024 * 1024)} MiB.")
         return body
 
 
@@ -87,7 +87,7 @@ class Renew(WorkView):
         refuses=(400, 404, 409, 413),
     )
     def post(self, request: Request) -> Response:
-        expires_at = renew_owned(parse_renewal(self.raw_body()), self.principal, self.now)
+        expires_at = renew_owned(parse_renewal(self.raw_body(SMALL_BODY_BYTES)), self.principal, self.now)
         return Response({"lease_expires_at": instant_text(expires_at)})
 
 
@@ -118,7 +118,7 @@ class Poll(WorkView):
         refuses=(400, 409, 413),
     )
     def post(self, request: Request) -> Response:
-        poll = parse_poll(self.raw_body())
+        poll = parse_poll(self.raw_body(SMALL_BODY_BYTES))
         arrived_at = time.monotonic()
         woken = threading.Event()
         unsubscribe = subscribe(lambda signal: woken.set())

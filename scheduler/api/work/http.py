@@ -18,6 +18,9 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 BODY_BYTES = 32 * 1024 * 1024
 """Most bytes of a body: room for errors and log lines of megabytes, which are cut and never refused."""
 
+SMALL_BODY_BYTES = 1024 * 1024
+"""Most bytes of a poll or a renewal, which hold no text: room for ten thousand runs that a runner lists."""
+
 
 class ClientGone(Exception):
     """The connection closed before the request was complete; there is nobody to answer."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from croniq_site.kernel.errors import InvalidInput
+from croniq_site.kernel.errors import InvalidInput, TooLarge
 from croniq_site.kernel.text import CUT_MARK, cleaned, is_printable_name
 from scheduler.domain.polls import PollRequest, Renewal
 from scheduler.domain.work import Ack, AckStatus, LogLine
@@ -20,12 +20,16 @@ from scheduler.domain.work import Ack, AckStatus, LogLine
 TEXT_BYTES = 64 * 1024
 """Most bytes of an error or of a log line; more is cut, with a mark."""
 JSON_DEPTH = 32
+MOST_VALUES = 200_000
+"""Lists, objects and what stands between their commas. Megabytes of text are cheap to read, megabytes of `[],` are
+not: they are read in the event loop, in one piece, and no poll is answered meanwhile."""
 MOST_INFLIGHT = 10_000
 MOST_NAMES = 256
 MOST_LINES = 100
 _LARGEST_INTEGER = 2**31 - 1
 _LONGEST_MS = 2**53
 _LEVEL_LENGTH = 16
+_MARKS = (b"[", b"{", b",")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 
 
@@ -33,8 +37,10 @@ def load_json(body: bytes) -> Any:
     """Read strict JSON: UTF-8, no NaN or infinity, no name twice in an object, at most 32 levels deep.
 
     The standard library's reader, not orjson: it knows all of this, and it lets an escaped lone surrogate through,
-    which an error text may hold and which is cleaned later.
+    which an error text may hold and which is cleaned later. More than `MOST_VALUES` are TooLarge, unread.
     """
+    if _has_more_values(body, MOST_VALUES):
+        raise TooLarge(f"The body holds more than {MOST_VALUES} values.")
     try:
         value = json.loads(
             body.decode("utf-8"),
@@ -119,6 +125,17 @@ def run_id_of(text: str) -> UUID:
     if not _UUID.fullmatch(text):
         raise InvalidInput.of("execution_id", "An execution_id is a UUID.")
     return UUID(text)
+
+
+def _has_more_values(body: bytes, most: int) -> bool:
+    """Say whether JSON holds more than ``most`` values, by their marks outside of texts. Cheaper than reading it."""
+    if sum(map(body.count, _MARKS)) <= most:
+        return False
+    # A text may hold any number of marks. Without escapes every other piece between quotes is outside of the texts.
+    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    if plain.count(b'"') > 4 * (most + 1):  # each value has at most a name's two quotes and its own two
+        return True
+    return sum(part.count(mark) for part in plain.split(b'"')[::2] for mark in _MARKS) > most
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from scheduler.api.work.http import Receive, Scope, Send, header, read_body, respond
+from scheduler.api.work.http import SMALL_BODY_BYTES, Receive, Scope, Send, header, read_body, respond
 from scheduler.api.work.parsing import parse_poll
 from scheduler.api.work.waiting import Visit
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def answer(edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
     """Hold the poll until there is something for it. A connection that closes meanwhile is noticed."""
     principal = await edge.keys.principal(header(scope, b"authorization"), "work:poll")
-    visit = Visit(parse_poll(await read_body(scope, receive)), principal)
+    visit = Visit(parse_poll(await read_body(scope, receive, SMALL_BODY_BYTES)), principal)
     watch = asyncio.get_running_loop().create_task(_watch(receive, visit))
     try:
         given, cancel = await edge.desk.serve(visit)

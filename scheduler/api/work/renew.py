@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from croniq_site.kernel.errors import Conflict
 from runners.domain.scopes import Principal
-from scheduler.api.work.http import Receive, Scope, Send, header, read_body, respond
+from scheduler.api.work.http import SMALL_BODY_BYTES, Receive, Scope, Send, header, read_body, respond
 from scheduler.api.work.parsing import parse_renewal
 from scheduler.domain.polls import Renewal
 from scheduler.queries.assignments import instant_text
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 async def answer(edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
     principal = await edge.keys.principal(header(scope, b"authorization"), "work:renew")
-    renewal = parse_renewal(await read_body(scope, receive))
+    renewal = parse_renewal(await read_body(scope, receive, SMALL_BODY_BYTES))
     expires_at = await edge.pool.write(lambda: renew_owned(renewal, principal, edge.clock.now()))
     await respond(send, 200, {"lease_expires_at": instant_text(expires_at)}, close=edge.desk.is_stopping)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.db import OperationalError
 
 from runners.models import ApiClient, ApiKey
-from scheduler.api.work import auth, claiming, http
+from scheduler.api.work import auth, claiming, http, poll, renew
+from scheduler.api.work.parsing import MOST_INFLIGHT
 from tests.factories import LaneFactory
 from tests.scheduler.edge.helpers import FakeRunner, database_now, due_run
 from tests.support.polling import poll_until
@@ -40,15 +42,27 @@ def test_paths_methods_and_bodies(monkeypatch):
 
 
 def test_a_body_over_the_limit_is_413_whether_it_says_so_or_not(monkeypatch):
-    monkeypatch.setattr(http, "BODY_BYTES", 1000)
     monkeypatch.setattr(http.read_body, "__defaults__", (1000,))
+    monkeypatch.setattr(poll, "SMALL_BODY_BYTES", 100)
+    monkeypatch.setattr(renew, "SMALL_BODY_BYTES", 100)
+    events = "/v1/work/0197a000-0000-7000-8000-000000000001/events"
     with live_edge() as server:
         key = server.key()
-        assert server.post(POLL, content=b" " * 1001, key=key).status_code == 413
         headers = {"authorization": f"ApiKey {key}"}
-        answer = server.http.post(POLL, content=iter([b" " * 600, b" " * 600]), headers=headers)
-        assert answer.status_code == 413
-        assert answer.json()["error"] == "too_large"
+        for path, most in ((POLL, 100), ("/v1/work/renew", 100), ("/v1/work/ack", 1000), (events, 1000)):
+            assert server.post(path, content=b" " * most, key=key).status_code == 400
+            assert server.post(path, content=b" " * (most + 1), key=key).status_code == 413
+            answer = server.http.post(path, content=iter([b" " * (most - 1), b"  "]), headers=headers)
+            assert answer.status_code == 413
+            assert answer.json()["error"] == "too_large"
+
+
+def test_a_poll_may_list_as_much_as_it_may():
+    with live_edge(hold_seconds=0.1) as server:
+        runner = FakeRunner(server, server.key())
+        listed = [str(UUID(int=number)) for number in range(MOST_INFLIGHT)]
+        answer = runner.poll(inflight=listed, max_inflight=MOST_INFLIGHT)
+        assert (answer.status_code, len(answer.json()["cancel"])) == (200, MOST_INFLIGHT)
 
 
 def test_an_error_of_megabytes_ends_its_run():
@@ -163,10 +177,12 @@ def test_polls_that_wait_through_an_outage_get_the_work_after_it(monkeypatch):
         key = server.key()
         held = FakeRunner(server, key, "r1").hold(max_inflight=1)
 
-        def away_for_the_second(now, asks, lane_ids, original=claiming.claim_batch):
+        original = claiming.claim_batch
+
+        def away_for_the_second(now, asks, *more):
             if asks[0].limit == 2:
                 raise OperationalError("the database is away")
-            return original(now, asks, lane_ids)
+            return original(now, asks, *more)
 
         monkeypatch.setattr(claiming, "MOST_ASKS", 1)
         monkeypatch.setattr(claiming, "claim_batch", away_for_the_second)

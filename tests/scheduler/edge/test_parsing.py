@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from croniq_site.kernel.errors import InvalidInput
+from croniq_site.kernel.errors import InvalidInput, TooLarge
 from croniq_site.kernel.text import CUT_MARK
 from scheduler.api.work.parsing import (
     JSON_DEPTH,
+    MOST_VALUES,
     TEXT_BYTES,
     load_json,
     parse_ack,
@@ -273,6 +275,40 @@ def test_lines_are_refused_by_their_place(value, field):
     with pytest.raises(InvalidInput) as refusal:
         parse_lines(json.dumps(value).encode())
     assert list(refusal.value.fields) == [field]
+
+
+MIB = 1024 * 1024
+HEAVY = {
+    "lists": b"[]," * (8 * MIB // 3),
+    "objects": b"{}," * (8 * MIB // 3),
+    "numbers": b"1," * (4 * MIB),
+    "texts": b'"",' * (8 * MIB // 3),
+    "escaped": rb'"\\",' * (8 * MIB // 5),
+    "named": b'{"a":"","b":""},' * (8 * MIB // 16),
+}
+
+
+@pytest.mark.parametrize("parse", [parse_poll, parse_ack, parse_renewal, parse_lines])
+@pytest.mark.parametrize("heavy", HEAVY.values(), ids=HEAVY)
+def test_megabytes_that_are_dear_to_read_are_not_read(parse, heavy):
+    """A quarter of what is let in: read in one piece, it would stop the event loop with all its polls for seconds."""
+    raw = b'{"runner_id": "r1", "inflight": [' + heavy + b"0]}"
+    began = time.thread_time()
+    with pytest.raises(TooLarge):
+        parse(raw)
+    assert time.thread_time() - began < 0.5
+
+
+@pytest.mark.parametrize("text", ["[],{", '","', "\\", '\\"[', '"'])
+def test_a_text_of_megabytes_is_no_number_of_values(text):
+    raw = body(runner_id="r1", execution_id=RUN, status="failure", attempt=1, error=text * 500_000)
+    assert len(parse_ack(raw).error.encode()) <= TEXT_BYTES
+
+
+def test_two_hundred_thousand_values_are_read_and_no_more():
+    assert len(load_json(b"[" + b"0," * (MOST_VALUES - 1) + b"0]")) == MOST_VALUES
+    with pytest.raises(TooLarge):
+        load_json(b"[" + b"0," * MOST_VALUES + b"0]")
 
 
 def test_a_runs_id_in_a_path():
