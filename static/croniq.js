@@ -21,8 +21,10 @@
     return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
   }
 
-  function away(at, now) {
+  // What is to come is due from its instant on; only a minute later it is late, and how late is told.
+  function away(at, now, isToCome) {
     const milliseconds = at - now;
+    if (isToCome && milliseconds < 1000) return milliseconds > -60000 ? "due now" : `due ${length(-milliseconds)} ago`;
     return milliseconds > 0 ? `in ${length(milliseconds)}` : `${length(-milliseconds)} ago`;
   }
 
@@ -40,6 +42,7 @@
         const distance = document.createElement("span");
         distance.className = "away";
         distance.dataset.away = node.dateTime;
+        if (node.dataset.relative === "due") distance.dataset.due = "";
         node.after(" ", distance);
       }
     }
@@ -48,8 +51,16 @@
 
   function count(root) {
     const now = new Date();
-    for (const node of root.querySelectorAll("[data-away]")) tell(node, away(new Date(node.dataset.away), now));
+    for (const node of root.querySelectorAll("[data-away]")) {
+      tell(node, away(new Date(node.dataset.away), now, node.hasAttribute("data-due")));
+    }
     for (const node of root.querySelectorAll("time[data-since]")) tell(node, length(Math.max(0, now - new Date(node.dateTime))));
+  }
+
+  function tellZone() {
+    const node = document.getElementById("zone");
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    if (node && zone && zone !== "UTC") tell(node, `Times are in ${zone}`);
   }
 
   const log = () => document.getElementById("log");
@@ -82,6 +93,7 @@
   document.addEventListener("htmx:afterSettle", soon);
 
   document.addEventListener("DOMContentLoaded", () => {
+    tellZone();
     follows = Boolean(document.querySelector('#log [hx-trigger^="every"]'));
     soon();
   });

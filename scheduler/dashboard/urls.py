@@ -9,6 +9,7 @@ from scheduler.dashboard import calendars, jobs, runners, runs, upcoming
 
 urlpatterns = [
     path("", jobs.job_list_page, name="jobs"),
+    path("jobs", RedirectView.as_view(pattern_name="jobs", query_string=True)),
     path("jobs/<str:job_key>", jobs.job_page, name="job"),
     path("jobs/<str:job_key>/run", jobs.run_now, name="run-now"),
     path("jobs/<str:job_key>/pause", jobs.pause, name="pause"),

@@ -25,10 +25,11 @@ REASON_WORDS = {
 
 
 @register.simple_tag
-def instant(value: datetime | None, zone: str = "", relative: bool = False) -> str | SafeString:
+def instant(value: datetime | None, zone: str = "", relative: bool | str = False) -> str | SafeString:
     """Show an instant: in the viewer's zone by the page's script, in UTC without it; the job's zone and UTC on hover.
 
-    ``relative``: the script adds how far away it is ("in 8 s"). None is a dash.
+    ``relative``: the script adds how far away it is ("in 8 s", "8 s ago"); "due" for what is to come, which is "due
+    now" then. None is a dash.
     """
     if value is None:
         return "–"
@@ -41,18 +42,21 @@ def instant(value: datetime | None, zone: str = "", relative: bool = False) -> s
         '<time datetime="{}" title="{}" data-instant{}>{} UTC</time>',
         f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z",
         hover,
-        " data-relative" if relative else "",
+        " data-relative=due" if relative == "due" else " data-relative" if relative else "",
         f"{utc:%Y-%m-%d %H:%M:%S}",
     )
 
 
 @register.simple_tag
 def countdown(value: datetime, now: datetime) -> SafeString:
-    """Show how far away an instant is, counted on by the page's script."""
+    """Show how far away the instant of something to come is, counted on by the page's script."""
     seconds = (value - now).total_seconds()
-    words = f"in {duration(round(seconds))}" if seconds > 0 else f"{duration(round(-seconds))} ago"
+    if seconds >= 1:
+        words = f"in {duration(round(seconds))}"
+    else:
+        words = "due now" if seconds > -60 else f"due {duration(round(-seconds))} ago"
     utc = value.astimezone(UTC)
-    return format_html('<span class="away" data-away="{}">{}</span>', f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z", words)
+    return format_html('<span class="away" data-away="{}" data-due>{}</span>', f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z", words)
 
 
 @register.simple_tag

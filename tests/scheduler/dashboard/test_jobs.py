@@ -193,3 +193,21 @@ def test_pause_and_resume(operator, now):
         ("job.paused", "otto"),
         ("job.resumed", "otto"),
     }
+
+
+def test_the_page_names_the_zone_of_its_times(viewer):
+    page = Page(viewer.get("/"))
+    assert page.all("footer", id="zone")  # where the script names the viewer's own
+    assert page.text.endswith("Times are UTC")
+
+
+def test_a_next_fire_may_be_due(viewer):
+    TriggerFactory(job__job_key="ops:backup")
+    TriggerFactory(job__job_key="ops:report")
+    shown = Page(viewer.get("/")).all("time", **{"data-relative": "due"})
+    assert len(shown) == 2
+
+
+def test_jobs_are_found_under_their_own_path_too(viewer):
+    answer = viewer.get("/jobs?q=backup")
+    assert (answer.status_code, answer["Location"]) == (302, "/?q=backup")

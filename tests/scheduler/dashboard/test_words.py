@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from scheduler.templatetags.croniq import (
+    countdown,
     duration,
     duration_ms,
     fields_text,
@@ -29,6 +30,22 @@ def test_an_instant_is_utc_without_script_and_has_the_jobs_zone_on_hover():
 
 def test_an_instant_of_another_offset_is_the_same_instant():
     assert instant(AT.astimezone(timezone(timedelta(hours=5)))) == instant(AT)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(75, "in 1 min 15 s"), (1, "in 1 s"), (0.4, "due now"), (-59, "due now"), (-60, "due 1 min ago")],
+)
+def test_what_is_to_come_is_due_from_its_instant_on_and_late_a_minute_later(seconds, said):
+    shown = countdown(AT + timedelta(seconds=seconds), AT)
+    assert f">{said}</span>" in shown
+    assert " data-due>" in shown  # and the page's script goes on with the same words
+
+
+def test_only_what_is_to_come_can_be_due():
+    assert " data-relative=due>" in instant(AT, relative="due")
+    assert " data-relative>" in instant(AT, relative=True)
+    assert "data-relative" not in instant(AT)
 
 
 def test_what_has_no_instant_is_a_dash():
