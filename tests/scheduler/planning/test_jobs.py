@@ -82,7 +82,8 @@ def test_every_field_of_this_version_is_kept(now):
     assert (job.retry_strategy, job.retry_base_seconds, job.retry_step_seconds) == ("fixed", 3, 4)
     assert (job.retry_cap_seconds, job.retry_jitter) == (300, 0)
     assert (job.require, job.prefer, job.pin, job.priority) == (["eu", "gpu"], ["ssd"], "runner-7", -5)
-    assert (job.lane.require, job.lane.prefer, job.lane.priority) == (["eu", "gpu", "runner:runner-7"], ["croniq:command", "ssd"], -5)
+    assert (job.lane.require, job.lane.priority) == (["eu", "gpu", "runner:runner-7"], -5)
+    assert job.lane.prefer == ["croniq:command", "ssd"]  # it has an action
     assert (job.tags, job.catch_up, job.misfire_grace_seconds, job.max_catch_up) == (["a", "b"], "all", 7200, 7)
     assert (job.dead_letter_enabled, job.dead_letter_retention_seconds) == (False, 0)
     assert job.action == {
