@@ -62,6 +62,14 @@ RECORDS = [
         ],
     ),
     Mutation(
+        name="runner-says-that-it-executes-actions",
+        mechanism="The reference runner says that it executes actions and that it has no handlers.",
+        file="runners/agent/agent.py",
+        old="[*settings.capabilities, COMMAND, COMMAND_ONLY]",
+        new="[*settings.capabilities]",
+        red=["tests/runners/agent/test_agent.py::test_it_says_that_it_executes_actions_and_has_no_handlers"],
+    ),
+    Mutation(
         name="action-edit-moves-what-waits",
         mechanism="Runs that wait follow an edit that sets or takes away the action.",
         file=JOBS,

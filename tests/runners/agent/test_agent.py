@@ -22,6 +22,7 @@ SETTINGS = AgentSettings(
     server_url="http://127.0.0.1:4000",
     api_key="croniq_k",
     runner_id="r",
+    capabilities=("gpu",),
     patience=Patience(grace=0.2, idle=0.2, delivery=5.0),
 )
 
@@ -99,6 +100,17 @@ def test_runs_are_executed_and_their_verdicts_and_lines_sent_before_the_ack() ->
     assert found["missing"][1].startswith("job demo:a: command not found: 'no-such-program'")
     assert server.lines["ok"] == ["demo:a", *map(str, range(1, 301))]
     assert server.lines["bad"] == ["why"]
+
+
+def test_it_says_that_it_executes_actions_and_has_no_handlers() -> None:
+    server = Server()
+
+    async def story(agent: Agent, task: asyncio.Task[None]) -> None:
+        await until(lambda: server.is_holding, "a poll is held")
+        agent.stop()
+
+    played(server, story)
+    assert server.last_poll["capabilities"] == ["gpu", "croniq:command", "croniq:command-only"]
 
 
 def test_a_held_poll_does_not_delay_the_drain_and_the_run_is_finished() -> None:
