@@ -29,6 +29,7 @@ from calendars.services import SavedCalendar, checked_calendar, delete_calendar,
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import CroniqError
+from runners.admin import BoundedSearch
 from runners.services.audit import Actor
 
 
@@ -121,7 +122,7 @@ class RuleInline(admin.StackedInline):
     extra = 0
 
 
-class CalendarAdmin(admin.ModelAdmin):
+class CalendarAdmin(BoundedSearch, admin.ModelAdmin):
     """Calendars with their rules. `save_values` and `delete_one` are the services that a save goes through."""
 
     form = CalendarForm

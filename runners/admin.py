@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import cached_property
+from django.utils.text import smart_split
 
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.errors import CroniqError
@@ -24,6 +25,8 @@ from runners.services.audit import Actor
 from runners.services.clients import create_client, edit_client, revoke_keys
 
 MOST_COUNTED = 10_000
+MOST_WORDS = 50
+MOST_SEARCHED = 1000
 
 
 class BoundedPaginator(Paginator):
@@ -34,7 +37,17 @@ class BoundedPaginator(Paginator):
         return self.object_list[:MOST_COUNTED].count()
 
 
-class CroniqAdmin(admin.ModelAdmin):
+class BoundedSearch:
+    """Each word of a search is a level of its condition and a pattern: of both SQLite takes only so much."""
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
+        if len(search_term) > MOST_SEARCHED or sum(1 for _ in smart_split(search_term)) > MOST_WORDS:
+            messages.error(request, f"A search has at most {MOST_WORDS} words and {MOST_SEARCHED} characters.")
+            return queryset.none(), False
+        return super().get_search_results(request, queryset, search_term)
+
+
+class CroniqAdmin(BoundedSearch, admin.ModelAdmin):
     """A list that costs as many queries with a million rows as with one."""
 
     paginator = BoundedPaginator

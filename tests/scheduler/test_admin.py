@@ -90,6 +90,37 @@ def test_a_job_and_its_trigger_and_run_lead_to_their_pages(admin_client: Client,
     assert Page(admin_client.get(path_of(Job, "change", gone.pk))).links("/jobs/") == []
 
 
+SEARCHED = [model for model, registered in admin.site._registry.items() if registered.search_fields]
+SEARCHES = {
+    "nul": "\x00",
+    "percent": "%EF",
+    "quotes": '""\'' * 5000,
+    "surrogate": b"\xed\xa0\x80",
+}
+
+
+@pytest.mark.parametrize("model", SEARCHED, ids=lambda model: model.__name__)
+def test_a_search_has_an_end(admin_client: Client, model: type[Model]):
+    """An address holds more words than SQLite's conditions are deep, and longer ones than its patterns are."""
+    where = path_of(model, "changelist")
+    for words in ("a " * 51, "a " * 1500, "x" * 1001, "x" * 60_000):
+        answer = admin_client.get(where, {"q": words})
+        assert answer.status_code == 200
+        assert [str(message) for message in answer.context["messages"]] == [
+            "A search has at most 50 words and 1000 characters."
+        ]
+        assert not answer.context["cl"].queryset.exists()
+    for words in ("a " * 50, "x" * 1000):
+        assert not admin_client.get(where, {"q": words}).context["messages"]
+
+
+@pytest.mark.parametrize("words", SEARCHES.values(), ids=SEARCHES)
+def test_no_search_is_an_error_of_ours(admin_client: Client, words):
+    for model in SEARCHED:
+        where = path_of(model, "changelist")
+        assert admin_client.get(where, {"q": words}).status_code in (200, 302), model
+
+
 def test_whoever_is_no_member_of_staff_is_sent_away(client: Client, django_user_model):
     client.force_login(django_user_model.objects.create_user("vera"))
     assert client.get("/admin/").status_code == 302
