@@ -9,6 +9,10 @@ CLIENTS = "runners/services/clients.py"
 CONNECTIONS = "tests/site/test_connections.py::"
 FRAMING = "tests/scheduler/dashboard/test_framing.py::"
 MADE = "tests/runners/test_clients.py::"
+PAUSES = "tests/scheduler/planning/test_ends_of_pauses.py::"
+WAKES = "tests/scheduler/planning/test_wakes_of_edits.py::"
+STRANGERS = "tests/scheduler/edge/test_strangers.py::"
+ADMISSION = "tests/scheduler/edge/test_broken_admission.py::"
 
 RECORDS = [
     Mutation(
@@ -79,5 +83,64 @@ RECORDS = [
         old='    if not scopes:\n        raise InvalidInput.of("scopes", "A client',
         new='    if False:\n        raise InvalidInput.of("scopes", "A client',
         red=[MADE + "test_a_client_is_not_made_with_what_nobody_has", MADE + "test_nor_does_an_edit_give_it"],
+    ),
+    Mutation(
+        name="pauses-of-deleted-jobs",
+        mechanism="The pause of a deleted job keeps no other pause from ending.",
+        file="scheduler/services/pause.py",
+        old=", paused_at__isnull=False, deleted_at__isnull=True)",
+        new=", paused_at__isnull=False)",
+        red=[PAUSES + "test_the_pause_of_a_deleted_job_keeps_no_other_pause_from_ending"],
+    ),
+    Mutation(
+        name="relaned-runs-wake",
+        mechanism="Runs that an edit moves into a lane that is there wake those who wait at it.",
+        file="scheduler/services/jobs.py",
+        old="update(lane=job.lane)\n        wake([job.lane_id])\n",
+        new="update(lane=job.lane)\n",
+        red=[WAKES + "test_runs_that_an_edit_moves_into_a_lane_that_is_there_wake_those_who_wait_at_it"],
+    ),
+    Mutation(
+        name="lanes-committed-late",
+        mechanism="A lane that is committed after one with a higher id is learnt of.",
+        file="scheduler/queries/lanes.py",
+        old="_OVERLAP = 500",
+        new="_OVERLAP = 0",
+        red=[WAKES + "test_a_lane_that_is_committed_after_one_with_a_higher_id_is_learnt_of"],
+        database="postgresql",
+    ),
+    Mutation(
+        # On SQLite the look at the file's version makes the poll look again, and hides it.
+        name="strangers-acks-are-not-remembered",
+        mechanism="A stranger's ack, which is refused, does not keep the owner from being told to cancel.",
+        file="scheduler/api/work/desk.py",
+        old="held.principal.client_id == principal.client_id and ",
+        new="",
+        red=[STRANGERS + "test_a_strangers_ack_does_not_keep_the_owner_from_being_told_to_cancel"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="rejections-belong-to-a-tenant",
+        mechanism="The tenant of a refused client finds the refusal in its audit.",
+        file="scheduler/services/identity.py",
+        old='                tenant=principal.tenant or "",\n',
+        new="",
+        red=[STRANGERS + "test_the_tenant_of_a_refused_client_can_find_the_refusal_in_its_audit"],
+    ),
+    Mutation(
+        name="keys-remembered-are-bounded",
+        mechanism="No more than so many keys are remembered.",
+        file="scheduler/api/work/auth.py",
+        old="            if len(self._known) >= MOST_KEYS:\n                self._known.pop(next(iter(self._known)))\n",
+        new="",
+        red=[STRANGERS + "test_no_more_than_so_many_keys_are_remembered"],
+    ),
+    Mutation(
+        name="broken-admission-alone",
+        mechanism="A fault in the admission of limited jobs stops only them; the others are handed out.",
+        file="scheduler/api/work/claiming.py",
+        old='        if is_outage(error):\n            raise\n        _log.exception("due runs',
+        new='        raise\n        _log.exception("due runs',
+        red=[ADMISSION + "test_a_fault_in_the_admission_of_limited_jobs_stops_only_them"],
     ),
 ]
