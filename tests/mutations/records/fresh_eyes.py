@@ -12,6 +12,8 @@ MADE = "tests/runners/test_clients.py::"
 PAUSES = "tests/scheduler/planning/test_ends_of_pauses.py::"
 WAKES = "tests/scheduler/planning/test_wakes_of_edits.py::"
 STRANGERS = "tests/scheduler/edge/test_strangers.py::"
+PLAIN = "tests/site/test_plain_http.py::"
+WAITS = "tests/scheduler/planning/test_what_waits.py::"
 ADMISSION = "tests/scheduler/edge/test_broken_admission.py::"
 
 RECORDS = [
@@ -142,5 +144,48 @@ RECORDS = [
         old='        if is_outage(error):\n            raise\n        _log.exception("due runs',
         new='        raise\n        _log.exception("due runs',
         red=[ADMISSION + "test_a_fault_in_the_admission_of_limited_jobs_stops_only_them"],
+    ),
+    Mutation(
+        name="machines-are-not-redirected",
+        mechanism="A server that expects https answers probes and SDKs over plain http; they follow no redirects.",
+        file=SETTINGS,
+        old='SECURE_REDIRECT_EXEMPT = [r"^v1/", r"^health$", r"^version$", r"^metrics$"]',
+        new="SECURE_REDIRECT_EXEMPT = []",
+        red=[
+            PLAIN + "test_a_probe_from_inside_is_answered_over_plain_http",
+            PLAIN + "test_an_sdk_which_follows_no_redirects_is_answered_over_plain_http",
+        ],
+    ),
+    Mutation(
+        name="override-of-preferences-keeps-requirements",
+        mechanism="A run for which a caller prefers a runner still requires what its job requires.",
+        file="scheduler/services/trigger_runs.py",
+        old="require or job.require, prefer",
+        new="require or [], prefer",
+        red=[WAITS + "test_who_prefers_a_runner_for_one_run_still_requires_what_the_job_requires"],
+    ),
+    Mutation(
+        name="tried-runs-keep-their-attempts",
+        mechanism="An edit of the retries does not reach a run that was tried: its losses are counted against the old cap.",
+        file="scheduler/services/jobs.py",
+        old="waiting.filter(attempt=0).update(max",
+        new="waiting.update(max",
+        red=[WAITS + "test_a_run_that_was_tried_goes_on_with_the_attempts_that_it_began_with"],
+    ),
+    Mutation(
+        name="plan-longest-due-first",
+        mechanism="The trigger that waits longest to be planned is planned first: none starves behind newer ones.",
+        file="scheduler/services/materialize.py",
+        old=').order_by("next_materialize_at")\n\n\ndef _lock_due',
+        new=').order_by("-next_materialize_at")\n\n\ndef _lock_due',
+        red=[WAITS + "test_the_trigger_that_waits_longest_to_be_planned_is_planned_first"],
+    ),
+    Mutation(
+        name="missed-is-decided-in-ten-minutes",
+        mechanism="What was kept after an outage is not skipped hours later for its age, while it waits for a runner.",
+        file="scheduler/services/missed.py",
+        old=" or now - outage.ended_at > RECENT",
+        new="",
+        red=[WAITS + "test_what_was_kept_after_an_outage_waits_for_its_runner_however_long_that_takes"],
     ),
 ]
