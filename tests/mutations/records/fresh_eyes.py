@@ -166,7 +166,7 @@ RECORDS = [
     ),
     Mutation(
         name="tried-runs-keep-their-attempts",
-        mechanism="An edit of the retries does not reach a run that was tried: its losses are counted against the old cap.",
+        mechanism="An edit of the retries leaves a run that was tried with the cap that its losses count against.",
         file="scheduler/services/jobs.py",
         old="waiting.filter(attempt=0).update(max",
         new="waiting.update(max",
