@@ -23,15 +23,6 @@ class _Waits(StopToken):
         return self.is_set
 
 
-@pytest.mark.django_db
-def test_who_finds_the_sqlite_file_taken_waits_for_twenty_seconds(database):
-    if database != "sqlite":
-        pytest.skip("one writer at a time is SQLite's")
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA busy_timeout")
-        assert cursor.fetchone() == (20_000,)
-
-
 def _end(pid: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])

@@ -18,15 +18,6 @@ ADMISSION = "tests/scheduler/edge/test_broken_admission.py::"
 
 RECORDS = [
     Mutation(
-        name="sqlite-waits-for-its-writer",
-        mechanism="Who finds the SQLite file taken waits for twenty seconds and not for the driver's five.",
-        file=CONFIGURATION,
-        old='            "timeout": 20,\n',
-        new="",
-        red=[CONNECTIONS + "test_who_finds_the_sqlite_file_taken_waits_for_twenty_seconds"],
-        database="sqlite",
-    ),
-    Mutation(
         name="postgresql-connections-are-asked-first",
         mechanism="A connection that was ended while nobody used it costs no request: it is asked before it is used.",
         file=CONFIGURATION,
