@@ -103,16 +103,6 @@ RECORDS = [
         database="postgresql",
     ),
     Mutation(
-        # On SQLite the look at the file's version makes the poll look again, and hides it.
-        name="strangers-acks-are-not-remembered",
-        mechanism="A stranger's ack, which is refused, does not keep the owner from being told to cancel.",
-        file="scheduler/api/work/desk.py",
-        old="held.principal.client_id == principal.client_id and ",
-        new="",
-        red=[STRANGERS + "test_a_strangers_ack_does_not_keep_the_owner_from_being_told_to_cancel"],
-        database="postgresql",
-    ),
-    Mutation(
         name="rejections-belong-to-a-tenant",
         mechanism="The tenant of a refused client finds the refusal in its audit.",
         file="scheduler/services/identity.py",
@@ -150,9 +140,9 @@ RECORDS = [
     Mutation(
         name="override-of-preferences-keeps-requirements",
         mechanism="A run for which a caller prefers a runner still requires what its job requires.",
-        file="scheduler/services/trigger_runs.py",
-        old="require or job.require, prefer",
-        new="require or [], prefer",
+        file="scheduler/services/lanes.py",
+        old="require or job.require, ",
+        new="require or [], ",
         red=[WAITS + "test_who_prefers_a_runner_for_one_run_still_requires_what_the_job_requires"],
     ),
     Mutation(
