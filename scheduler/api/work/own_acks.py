@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 from math import inf
 from uuid import UUID
@@ -26,25 +27,29 @@ class OwnAcks:
 
     def __init__(self) -> None:
         self._acked: dict[Key, float] = {}
+        self._writing: Counter[Key] = Counter()
 
     def begin(self, key: Key) -> None:
         """This ack is about to be written."""
-        self._forget_old()
-        self._acked.pop(key, None)
-        self._acked[key] = inf
+        self._writing[key] += 1
 
     def end(self, key: Key, tick: float, *, is_accepted: bool) -> None:
-        """It was written (or refused) at ``tick``."""
-        self._acked.pop(key, None)
-        if is_accepted:
+        """It was written, or not accepted, at ``tick``."""
+        self._writing[key] -= 1
+        if not self._writing[key]:
+            del self._writing[key]
+        if is_accepted:  # a refused one takes nothing back: an accepted ack may have been sent twice
+            self._acked.pop(key, None)
             self._acked[key] = tick
+            self._forget_old()
 
     def among(self, client_id: int, runner_id: str, run_ids: Iterable[UUID], arrived_at: float) -> set[UUID]:
         """Return those of the runs that were acked since a poll that arrived then was sent."""
         return {
             run_id
             for run_id in run_ids
-            if self._acked.get((client_id, runner_id, run_id), -inf) >= arrived_at - GRACE_SECONDS
+            if (key := (client_id, runner_id, run_id)) in self._writing
+            or self._acked.get(key, -inf) >= arrived_at - GRACE_SECONDS
         }
 
     def hold_again(self, client_id: int, runner_id: str, run_ids: Iterable[UUID], read_at: float) -> None:
@@ -54,10 +59,9 @@ class OwnAcks:
                 del self._acked[client_id, runner_id, run_id]
 
     def _forget_old(self) -> None:
-        # The oldest come first; acks that are being written are few and do not stay.
-        oldest = time.monotonic() - KEPT_SECONDS
+        oldest = time.monotonic() - KEPT_SECONDS  # they come first
         while self._acked:
             key = next(iter(self._acked))
-            if self._acked[key] > oldest and len(self._acked) < MOST:
+            if self._acked[key] > oldest and len(self._acked) <= MOST:
                 break
             del self._acked[key]

@@ -35,7 +35,7 @@ RECORDS = [
         name="own-acks-are-bounded",
         mechanism="Acks are remembered for a while only, and no more of them than 50,000.",
         file=WORK + "own_acks.py",
-        old="            if self._acked[key] > oldest and len(self._acked) < MOST:",
+        old="            if self._acked[key] > oldest and len(self._acked) <= MOST:",
         new="            if True:",
         red=[MACHINERY + "test_own_acks_are_forgotten_in_time_and_in_number"],
     ),

@@ -346,20 +346,22 @@ def test_own_acks_are_forgotten_in_time_and_in_number(monkeypatch):
     monkeypatch.setattr(own_acks, "MOST", 3)
     acks, runs = own_acks.OwnAcks(), [UUID(int=number) for number in range(6)]
     long_ago = time.monotonic() - own_acks.KEPT_SECONDS - 1
-    acks.begin((1, "r", runs[0]))
-    acks.end((1, "r", runs[0]), long_ago, is_accepted=True)
-    for run_id in runs[1:]:
+    for run_id, tick in zip(runs, [long_ago] + [time.monotonic()] * 5, strict=True):
         acks.begin((1, "r", run_id))
+        acks.end((1, "r", run_id), tick, is_accepted=True)
     assert acks.among(1, "r", runs, long_ago) == set(runs[3:])
     assert acks.among(2, "r", runs, long_ago) == set()
 
 
 def test_an_ack_that_was_refused_or_is_long_past_hides_no_cancel():
-    acks, run_id, now = own_acks.OwnAcks(), UUID(int=1), 1000.0
+    acks, run_id, now = own_acks.OwnAcks(), UUID(int=1), time.monotonic()
     acks.begin((1, "r", run_id))
     assert acks.among(1, "r", [run_id], now) == {run_id}
     acks.end((1, "r", run_id), now, is_accepted=False)
     assert acks.among(1, "r", [run_id], now) == set()
+    acks.begin((1, "r", run_id))
     acks.end((1, "r", run_id), now, is_accepted=True)
+    acks.begin((1, "r", run_id))  # sent again, its answer was lost
+    acks.end((1, "r", run_id), now + 9, is_accepted=False)
     assert acks.among(1, "r", [run_id], now + own_acks.GRACE_SECONDS) == {run_id}
     assert acks.among(1, "r", [run_id], now + own_acks.GRACE_SECONDS + 0.1) == set()

@@ -78,8 +78,8 @@ def test_a_cancel_reaches_its_handler(max_inflight):
         cancel_runs([entry.run_id], database_now(), SYSTEM)
 
     async def slow(context):
-        await asyncio.to_thread(lambda: in_thread(cancel).result(10))  # while it runs
         try:
+            await asyncio.to_thread(lambda: in_thread(cancel).result(10))  # while it runs
             await asyncio.sleep(30)
         except asyncio.CancelledError:
             cancelled.append(True)
