@@ -55,31 +55,39 @@ def resume_job(job_key: str, now: datetime, *, actor: Actor = SYSTEM, principal:
     that was tried before the pause goes on with its next attempt."""
     with write_transaction():
         job = lock_job_of_key(job_key, principal)
-        if job.paused_at is None:
-            return job
-        job.paused_at = job.paused_until = None
-        job.paused_reason = ""
-        Job.objects.filter(pk=job.pk).update(paused_at=None, paused_until=None, paused_reason="", updated_at=now)
-        lock_entries_of(job)
-        held = _scheduled(job, QueueEntry.State.HELD)
-        past = list(held.filter(attempt=0, run__scheduled_for__lte=now).values_list("run_id", flat=True))
-        for chunk in chunks(past, WRITE_BATCH_ROWS):
-            close_runs(delete_waiting(chunk), Run.Verdict.SKIPPED, PAUSED, now)
-        held.update(state=waiting_state(job))
-        if is_limited(job):
-            settle_later([domain_of(job)], now)
-        wake([job.lane_id])
-        record_events([Event("job.resumed", "job", job_key, actor, job.tenant, {"skipped": len(past)})], now)
+        if job.paused_at is not None:
+            _resume(job, now, actor)
         return job
 
 
 def resume_expired(now: datetime, limit: int = 100) -> int:
-    """Resume the jobs whose pause has an end that has come."""
+    """Resume the jobs whose pause has an end that has come; return how many."""
     over = Job.objects.filter(paused_until__lte=now, paused_at__isnull=False, deleted_at__isnull=True)
-    keys = list(over.order_by("paused_until").values_list("job_key", flat=True)[:limit])
-    for job_key in keys:
-        resume_job(job_key, now)
-    return len(keys)
+    resumed = 0
+    for job_id in list(over.order_by("paused_until").values_list("pk", flat=True)[:limit]):
+        with write_transaction():
+            # Looked at again under its lock: since then it may have been deleted, or its pause made longer.
+            job = over.select_for_update(no_key=True).filter(pk=job_id).first()
+            if job is not None:
+                _resume(job, now, SYSTEM)
+                resumed += 1
+    return resumed
+
+
+def _resume(job: Job, now: datetime, actor: Actor) -> None:
+    job.paused_at = job.paused_until = None
+    job.paused_reason = ""
+    Job.objects.filter(pk=job.pk).update(paused_at=None, paused_until=None, paused_reason="", updated_at=now)
+    lock_entries_of(job)
+    held = _scheduled(job, QueueEntry.State.HELD)
+    past = list(held.filter(attempt=0, run__scheduled_for__lte=now).values_list("run_id", flat=True))
+    for chunk in chunks(past, WRITE_BATCH_ROWS):
+        close_runs(delete_waiting(chunk), Run.Verdict.SKIPPED, PAUSED, now)
+    held.update(state=waiting_state(job))
+    if is_limited(job):
+        settle_later([domain_of(job)], now)
+    wake([job.lane_id])
+    record_events([Event("job.resumed", "job", job.job_key, actor, job.tenant, {"skipped": len(past)})], now)
 
 
 def _scheduled(job: Job, *states: QueueEntry.State):

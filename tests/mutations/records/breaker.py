@@ -76,6 +76,18 @@ RECORDS = [
         database="sqlite",
     ),
     Mutation(
+        name="pause-made-longer-goes-on",
+        mechanism="A pause's end is looked at again under the job's lock before it is carried out.",
+        file="scheduler/services/pause.py",
+        old="job = over.select_for_update(no_key=True).filter(pk=job_id).first()",
+        new="job = Job.objects.select_for_update(no_key=True).filter(pk=job_id).first()",
+        red=[
+            "tests/scheduler/planning/test_ends_of_pauses.py::"
+            "test_a_pause_that_is_made_longer_in_the_moment_of_its_end_goes_on"
+        ],
+        database="postgresql",
+    ),
+    Mutation(
         name="quickstart-runner-waits-for-the-server",
         mechanism="A supervised child waits for its turn, so that a runner does not begin with failed polls.",
         file="croniq_site/kernel/supervisor.py",

@@ -396,8 +396,8 @@ RECORDS = [
         name="pause-skips-the-past",
         mechanism="What fell due in a pause is recorded as skipped and does not run.",
         file="scheduler/services/pause.py",
-        old="            close_runs(delete_waiting(chunk), Run.Verdict.SKIPPED, PAUSED, now)\n",
-        new="            pass\n",
+        old="        close_runs(delete_waiting(chunk), Run.Verdict.SKIPPED, PAUSED, now)\n",
+        new="        pass\n",
         red=[PAUSE + "test_resuming_releases_the_future_runs_with_their_ids_and_skips_the_past_ones"],
     ),
     Mutation(
