@@ -324,7 +324,10 @@ def test_the_runners_own_ack_does_not_end_its_held_poll(status, max_retries, mon
         assert result(held).json() == {"work": [], "cancel": [str(other.run_id)]}
 
 
-def test_a_run_acked_while_a_poll_that_lists_it_is_held_is_not_cancelled_by_its_answer():
+def test_a_run_acked_while_a_poll_that_lists_it_is_held_is_not_cancelled_by_its_answer(monkeypatch):
+    gate = Gate(desk._look)
+    gate.open.set()
+    monkeypatch.setattr(desk, "_look", gate.after)
     job = JobFactory(max_retries=0)
     entry = due_run(job=job)
     with live_edge(hold_seconds=30) as server:
@@ -332,6 +335,9 @@ def test_a_run_acked_while_a_poll_that_lists_it_is_held_is_not_cancelled_by_its_
         runner.work()
         held = runner.hold(inflight=[str(entry.run_id)], max_inflight=2)
         runner.ack(entry.run_id, "failure")
+        gate.finished.clear()
+        wake(None)
+        assert gate.finished.wait(10)
         another = due_run(job=job)
         wake(None)
         answer = result(held).json()
