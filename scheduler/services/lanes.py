@@ -6,10 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterable
 
+from django.db.models import Exists, OuterRef
+
 from croniq_site.kernel.capabilities import COMMAND
 from croniq_site.kernel.errors import InvalidInput
 from scheduler.domain.job_fields import PIN_PREFIX
-from scheduler.models import Job, Lane
+from scheduler.models import Job, Lane, QueueEntry
 from scheduler.services.wake import wake
 
 LANES_PER_TENANT = 1000
@@ -17,7 +19,7 @@ LANES_PER_TENANT = 1000
 
 
 def lane_for(tenant: str, require: Iterable[str], prefer: Iterable[str], priority: int, pin: str = "") -> Lane:
-    """Return the lane, made if it is new. Safe in any number at once. Refuses (``require``) a tenant's 1,001st lane.
+    """Return the lane, made if it is new. Safe in any number at once. Refuses (``require``) a tenant's 1,001st in use.
 
     A new lane is made known to the servers when the caller's transaction commits.
     """
@@ -27,7 +29,7 @@ def lane_for(tenant: str, require: Iterable[str], prefer: Iterable[str], priorit
     lane = Lane.objects.filter(**identity).first()
     if lane is not None:
         return lane
-    if Lane.objects.filter(tenant=tenant).count() >= LANES_PER_TENANT:
+    if Lane.objects.filter(tenant=tenant).count() >= LANES_PER_TENANT <= _lanes_in_use(tenant):
         raise InvalidInput.of(
             "require",
             f"The tenant has {LANES_PER_TENANT} different routes already (require, prefer, pin, priority); use one of "
@@ -38,6 +40,13 @@ def lane_for(tenant: str, require: Iterable[str], prefer: Iterable[str], priorit
     lane = Lane.objects.get(**identity)
     wake([lane.pk])
     return lane
+
+
+def _lanes_in_use(tenant: str) -> int:
+    # Routes of jobs that are gone (a pin to a machine of last year) must not keep new ones out for ever.
+    jobs = Job.objects.filter(lane=OuterRef("pk"), deleted_at__isnull=True)
+    entries = QueueEntry.objects.filter(lane=OuterRef("pk"))
+    return Lane.objects.filter(Exists(jobs) | Exists(entries), tenant=tenant).count()
 
 
 def lane_of(job: Job, require: Iterable[str] = (), prefer: Iterable[str] = ()) -> Lane:

@@ -86,6 +86,9 @@ def trigger_run(
                 retry_after_seconds=RETRY_AFTER_SECONDS,
                 extra={"execution_id": "", "queued": 0, "deduplicated": False},
             )
+        if wish.metadata:
+            # Together they travel to the runner and into a command's environment, which has a bound too.
+            metadata_of("metadata", {**job.metadata, **wish.metadata})
         run_id = insert_run(
             job,
             now,

@@ -88,6 +88,25 @@ RECORDS = [
         database="postgresql",
     ),
     Mutation(
+        name="breaker-old-routes-keep-nobody-out",
+        mechanism="Only routes that a job or a waiting run uses count against a tenant's bound.",
+        file="scheduler/services/lanes.py",
+        old=" >= LANES_PER_TENANT <= _lanes_in_use(tenant):",
+        new=" >= LANES_PER_TENANT:",
+        red=[
+            "tests/scheduler/planning/test_old_routes.py::"
+            "test_pins_to_machines_that_are_long_gone_do_not_keep_new_jobs_out"
+        ],
+    ),
+    Mutation(
+        name="breaker-metadata-fits-together",
+        mechanism="The metadata of a job and of a trigger fit a command's environment together.",
+        file="scheduler/services/trigger_runs.py",
+        old='metadata_of("metadata", {**job.metadata, **wish.metadata})',
+        new="pass",
+        red=["tests/scheduler/planning/test_old_routes.py::test_metadata_of_job_and_trigger_are_bounded_together"],
+    ),
+    Mutation(
         name="quickstart-runner-waits-for-the-server",
         mechanism="A supervised child waits for its turn, so that a runner does not begin with failed polls.",
         file="croniq_site/kernel/supervisor.py",
