@@ -26,7 +26,7 @@ def main():
     try:
         settings.configured or settings.INSTALLED_APPS  # noqa: B018 - reads the settings file, which refuses nonsense
     except ImproperlyConfigured as error:
-        sys.exit(f"Croniq cannot start: {error}")
+        sys.exit("Croniq cannot start: " + str(error))
     execute_from_command_line(sys.argv)
 
 
