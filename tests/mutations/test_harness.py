@@ -182,12 +182,15 @@ def test_a_hang_is_reported_as_one_and_killed(project):
 
 
 def test_an_interrupt_leaves_nothing_running_and_nothing_behind(project, tmp_path):
+    # A shell starts what it puts in the background deaf to Ctrl-C; this process is to hear it wherever the tests run.
     code = """
+import signal
 import sys
 from pathlib import Path
 from tests.mutations.harness import Baseline
 from tests.mutations.test_harness import ENDLESS, harness_of
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with harness_of(Path(sys.argv[1])) as harness:
     harness.carry_out(ENDLESS, Baseline({}, 100, 100))
 """
