@@ -12,9 +12,9 @@ import hypothesis
 import pytest
 from django.db import connection
 
-# The same examples in every run: a red test is then somebody's change. CRONIQ_RANDOM_EXAMPLES=1 looks for new ones.
+# The same examples in every run: a red test is then somebody's change. RANDOM_EXAMPLES=1 looks for new ones.
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
-if not os.environ.get("CRONIQ_RANDOM_EXAMPLES"):
+if not os.environ.get("RANDOM_EXAMPLES"):
     hypothesis.settings.load_profile("steady")
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

@@ -86,7 +86,7 @@ class Agent:
             log.info("stopping %d run(s) at once", len(self._runner.inflight))
             self._handler.stop_all()
             return
-        self._is_draining = True
+        self._is_draining = self._client.is_leaving = True
         log.info(
             "draining: no new work, %d run(s) have up to %g s; a second signal ends them at once",
             len(self._runner.inflight),

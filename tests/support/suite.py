@@ -147,7 +147,8 @@ def child_environment(
     kept = {
         name: value
         for name, value in environment.items()
-        if not name.startswith(("CRONIQ_", "DATABASE_URL", "PG")) and name != "DJANGO_SETTINGS_MODULE"
+        # Nor is it a part of the run that a test of ours starts it from.
+        if not name.startswith(("CRONIQ_", "DATABASE_URL", "PG", "PYTEST_XDIST")) and name != "DJANGO_SETTINGS_MODULE"
     }
     if BIN_VARIABLE in environment:
         kept[BIN_VARIABLE] = environment[BIN_VARIABLE]
