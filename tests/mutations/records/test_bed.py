@@ -103,8 +103,8 @@ RECORDS = [
         name="suite-takes-no-configuration-from-the-caller",
         mechanism="The runs see nothing of the caller's CRONIQ_*, DATABASE_URL or PG* variables.",
         file="tests/support/suite.py",
-        old='if not name.startswith(("CRONIQ_", "DATABASE_URL", "PG")) and name != "DJANGO_SETTINGS_MODULE"',
-        new='if name != "DJANGO_SETTINGS_MODULE"',
+        old='not name.startswith(("CRONIQ_", "DATABASE_URL", "PG", "PYTEST_XDIST")) and',
+        new="",
         red=[f"{SUPPORT}::test_a_run_takes_nothing_from_the_callers_configuration_but_where_postgresql_is"],
     ),
     Mutation(
