@@ -11,7 +11,8 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 
 import httpx
@@ -195,19 +196,24 @@ def test_the_forks_of_a_killed_server_end_with_it(database):
         poll_until(lambda: Heartbeat.objects.filter(kind="serve", ended_at__isnull=True).count() == 0, what="both end")
 
 
+def answered(connection_: HTTPConnection) -> int:
+    connection_.request("GET", "/v1/work/poll")
+    answer = connection_.getresponse()
+    answer.read()
+    return answer.status
+
+
 @pytest.mark.realtime
 @pytest.mark.django_db(transaction=True)
 def test_an_idle_connection_outlives_the_clients_own_patience():
     """The SDK keeps idle connections for 5 s; a server that closed them as early would reset its next request."""
     key = new_key()
     with serving() as (_, url), httpx.Client(base_url=url, headers={"authorization": f"ApiKey {key}"}) as http:
-        address = httpx.URL(url)
-        with socket.create_connection((address.host, address.port)) as connection_:
-            request = b"GET /v1/work/poll HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-            connection_.settimeout(5)
-            connection_.sendall(request)
-            assert connection_.recv(4096).startswith(b"HTTP/1.1 405")
+        idle = HTTPConnection(httpx.URL(url).host, httpx.URL(url).port, timeout=5)
+        idle.auto_open = 0  # once closed, it does not open another one silently
+        idle.connect()
+        with closing(idle):
+            assert answered(idle) == 405
             assert not threading.Event().wait(16)  # the least keep-alive that the protocol asks for, and one more
-            connection_.sendall(request)
-            assert connection_.recv(4096).startswith(b"HTTP/1.1 405")
+            assert answered(idle) == 405
         assert http.post("/v1/work/poll", json={}).status_code == 400
