@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -63,6 +63,16 @@ _SETTINGS = {
 }
 
 
+DURABLE = {
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+    "shared_buffers": "1GB",
+    "max_wal_size": "8GB",
+}
+"""What a measurement needs: commits that are on the disk, as in production, and memory for the tables."""
+
+
 class PostgresUnavailable(Exception):
     """No server could be started; the message is one sentence that says what to do."""
 
@@ -80,10 +90,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def private_postgres(*, reuse: bool = True) -> Iterator[Server]:
+def private_postgres(*, reuse: bool = True, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
     """Yield a running server; reuse the one that CRONIQ_TEST_PG_URL names unless told not to.
 
-    Raises PostgresUnavailable.
+    ``settings`` of a server of its own replace ours (a benchmark wants `DURABLE`). Raises PostgresUnavailable.
     """
     running = os.environ.get(URL_VARIABLE) if reuse else None
     if running:
@@ -92,7 +102,7 @@ def private_postgres(*, reuse: bool = True) -> Iterator[Server]:
     binaries = find_binaries()
     sweep_stale()
     keeper = subprocess.Popen(
-        [sys.executable, str(Path(__file__).resolve()), _KEEPER_FLAG, str(binaries)],
+        [sys.executable, str(Path(__file__).resolve()), _KEEPER_FLAG, str(binaries), json.dumps(dict(settings or {}))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -191,8 +201,9 @@ def _version_of_running(url: str) -> str:
 class Keeper:
     """Own one server from initdb to removal; runs in a process of its own."""
 
-    def __init__(self, binaries: Path) -> None:
+    def __init__(self, binaries: Path, settings: Mapping[str, str] | None = None) -> None:
         self.binaries = binaries
+        self.settings = settings or {}
         self.directory = _short_temporary_directory()
         self.lock = (self.directory / "new.lock").open("w")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
@@ -220,7 +231,7 @@ class Keeper:
             "--encoding=UTF8",
             f"--pgdata={data}",
         )
-        settings = {**_SETTINGS, "unix_socket_directories": str(self.directory)}
+        settings = {**_SETTINGS, **self.settings, "unix_socket_directories": str(self.directory)}
         arguments = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         log_path = self.directory / "server.log"
         with log_path.open("wb") as log:
@@ -330,11 +341,11 @@ def _unprivileged_user() -> pwd.struct_passwd | None:
     )
 
 
-def _keep(binaries: Path) -> int:
+def _keep(binaries: Path, settings: Mapping[str, str]) -> int:
     """Be the keeper: start, tell the parent, wait until the parent is gone, clean up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    keeper = Keeper(binaries)
+    keeper = Keeper(binaries, settings)
     try:
         try:
             answer = vars(keeper.start())
@@ -353,7 +364,7 @@ def _keep(binaries: Path) -> int:
 def main(arguments: list[str]) -> int:
     """Run a server in the foreground and print its URL; Ctrl-C ends it."""
     if arguments[:1] == [_KEEPER_FLAG]:
-        return _keep(Path(arguments[1]))
+        return _keep(Path(arguments[1]), json.loads(arguments[2]) if arguments[2:] else {})
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     # A shell starts what it puts in the background deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
