@@ -142,7 +142,7 @@ SET verdict = 'completed', attempt = d.attempt, runner_id = d.runner_id, claimed
     )
 FROM done d, (SELECT %s::timestamptz AS now) n
 WHERE r.id = d.run_id AND r.verdict IS NULL
-RETURNING r.id, r.job_id, EXISTS (SELECT 1 FROM freed f WHERE f.run_id = r.id)
+RETURNING r.id, r.job_id, EXISTS (SELECT 1 FROM freed f WHERE f.run_id = r.id), r.duration_ms
 """
 
 RENEW_HELD = """

@@ -31,11 +31,12 @@ class Pick:
 
 @dataclass(frozen=True)
 class Closed:
-    """A run that an ack completed; ``is_limited``: its slots were given back with it."""
+    """A run that an ack completed; ``is_limited``: its slots were given back with it; ``duration_ms`` as recorded."""
 
     run_id: UUID
     job_id: int
     is_limited: bool
+    duration_ms: int
 
 
 LIMITED = "(j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL OR j.overlap <> 'parallel')"

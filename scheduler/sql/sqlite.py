@@ -178,7 +178,10 @@ def complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
             cursor.execute(
                 "DELETE FROM scheduler_slot WHERE run_id IN (SELECT value FROM json_each(%s))", [json.dumps(with_slots)]
             )
-    return [Closed(uuid_of(run_id), job_id, bool(is_limited)) for run_id, job_id, *_, is_limited in held]
+    return [
+        Closed(uuid_of(run_id), job_id, bool(is_limited), duration_ms)
+        for (run_id, job_id, *_, is_limited), (*_, duration_ms) in zip(held, done, strict=True)
+    ]
 
 
 def _duration(said_ms: int | None, claimed_at: str, now: datetime) -> int:
