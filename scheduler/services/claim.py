@@ -12,6 +12,7 @@ from django.db import DatabaseError
 
 from croniq_site.kernel.database import IDS_PER_QUERY, WRITE_BATCH_ROWS, chunks, write_transaction
 from scheduler.domain.work import Ask, Buried, Claimed, ClaimOutcome
+from scheduler.metrics.hot import note_claimed
 from scheduler.models import QueueEntry
 from scheduler.services.release import bury
 from scheduler.sql import backend
@@ -55,13 +56,15 @@ def claim_batch(
     for batch in _batches(asks):
         try:
             with write_transaction():
-                outcomes += _claim(now, batch, tenants, late)
+                done = _claim(now, batch, tenants, late)
         except DatabaseError:
             # What earlier batches claimed is committed and must be heard of; the others' polls ask again.
             if not outcomes:
                 raise
             _log.warning("a claim stopped after %d of %d asks", len(outcomes), len(asks), exc_info=True)
             return outcomes + [ClaimOutcome()] * (len(asks) - len(outcomes))
+        note_claimed([claim for outcome in done for claim in outcome.claimed], now)
+        outcomes += done
     return outcomes
 
 

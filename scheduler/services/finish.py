@@ -12,6 +12,7 @@ from croniq_site.kernel.database import write_transaction
 from runners.services.outages import note_outage
 from scheduler.domain.retries import backoff
 from scheduler.domain.work import Ack, AckAnswer, AckStatus
+from scheduler.metrics.hot import note_ended
 from scheduler.models import Attempt, Job, QueueEntry, Run
 from scheduler.services import queue
 from scheduler.services.admit import settle_jobs_later
@@ -65,16 +66,20 @@ def _finish_distinct(acks: Sequence[Ack], now: datetime, rng: Random) -> dict[UU
         with write_transaction():
             closed = backend().complete(successes, now)
             settle_jobs_later({one.job_id for one in closed if one.is_limited}, now)
+        note_ended([(one.job_id, Run.Verdict.COMPLETED.value, one.duration_ms) for one in closed])
         answers.update((one.run_id, AckAnswer.ACCEPTED) for one in closed)
     # In a transaction of their own: each locks its entries in the order of run ids, from the first to the last.
     others = [ack for ack in acks if ack.run_id not in answers]
     if others:
         with write_transaction():
-            answers.update(_finish_others(others, now, rng))
+            given, ended = _finish_others(others, now, rng)
+        note_ended([(entry.job_id, queue.ending_state(entry.job).value, None) for entry in ended])
+        answers.update(given)
     return answers
 
 
-def _finish_others(acks: Sequence[Ack], now: datetime, rng: Random) -> dict[UUID, AckAnswer]:
+def _finish_others(acks: Sequence[Ack], now: datetime, rng: Random) -> tuple[dict[UUID, AckAnswer], list[QueueEntry]]:
+    """Return the answers, and the entries of the runs that ended."""
     answers: dict[UUID, AckAnswer] = {}
     entries = {entry.run_id: entry for entry in queue.lock_entries(ack.run_id for ack in acks)}
     failures, gone = [], []
@@ -90,9 +95,10 @@ def _finish_others(acks: Sequence[Ack], now: datetime, rng: Random) -> dict[UUID
             failures.append(_Failure(entry, Attempt.Outcome.FAILED, ack.error, measured))
             answers[ack.run_id] = AckAnswer.ACCEPTED
     queue.remove_entries(gone, now)
-    queue.remove_entries(_fail(failures, now, rng), now)
+    ended = _fail(failures, now, rng)
+    queue.remove_entries(ended, now)
     rest = [ack for ack in acks if ack.run_id not in answers]
-    return answers | _answers_without_a_claim(rest)
+    return answers | _answers_without_a_claim(rest), ended
 
 
 def _fail(failures: Sequence[_Failure], now: datetime, rng: Random) -> list[QueueEntry]:

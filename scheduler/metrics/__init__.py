@@ -1,0 +1,1 @@
+"""What `/metrics` tells. docs/metrics.md has every name."""
