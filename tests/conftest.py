@@ -20,6 +20,27 @@ if not os.environ.get("RANDOM_EXAMPLES"):
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 """A Monday noon without any change of clocks near it."""
 
+DATABASE_FIXTURES = frozenset({"database", "db", "django_db_setup", "transactional_db"})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--database-tests", action="store_true", help="leave out the tests that no database takes part in")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --database-tests: keep what uses a database. Such a test asks for one, or pytest-django refuses it."""
+    if not config.getoption("--database-tests"):
+        return
+    kept = [item for item in items if uses_database(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not uses_database(item)])
+    items[:] = kept
+
+
+def uses_database(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return item.get_closest_marker("django_db") is not None or not DATABASE_FIXTURES.isdisjoint(fixtures)
+
 
 @pytest.fixture(autouse=True)
 def plain_pages(settings) -> None:

@@ -103,7 +103,7 @@ def _run_tier(tier: str, targets: Sequence[Target], folder: Path, pytest_argumen
                 _say(f"\n== {target.title}: {tier} tier ==")
             children.append(
                 subprocess.Popen(
-                    _pytest_command(tier, target, pytest_arguments),
+                    _pytest_command(tier, target, pytest_arguments, is_first=place == 0),
                     cwd=ROOT,
                     env=child_environment(os.environ, target, targets, home),
                     stdin=subprocess.DEVNULL,
@@ -129,13 +129,16 @@ def _run_tier(tier: str, targets: Sequence[Target], folder: Path, pytest_argumen
     ]
 
 
-def _pytest_command(tier: str, target: Target, pytest_arguments: Sequence[str]) -> list[str]:
+def _pytest_command(tier: str, target: Target, pytest_arguments: Sequence[str], *, is_first: bool) -> list[str]:
     command = [sys.executable, "-m", "pytest", "-p", counting.__name__, "-m", TIERS[tier]]
     # A cache each, or the two runs write into one another's --last-failed.
     command += ["-o", f"cache_dir=.pytest_cache/{target.name}"]
     if tier == "realtime":
         # They wait most of the time: the two-minute ones beside all the others, as many processes as there are cores.
         command += ["-n", "2", "--dist", "worksteal"]
+    elif not is_first:
+        # What no database takes part in has run beside it, on the first.
+        command += ["--database-tests"]
     # One file that cannot be imported must not hide what all the others say.
     return [*command, "--continue-on-collection-errors", *pytest_arguments]
 

@@ -100,6 +100,18 @@ RECORDS = [
         database="sqlite",
     ),
     Mutation(
+        name="suite-runs-what-needs-no-database-once",
+        mechanism="What no database takes part in runs beside the first database only; what asks for one runs on each.",
+        file="tests/conftest.py",
+        old="items[:] = kept",
+        new="pass",
+        realtime=[
+            "tests/bootstrap/test_command.py::"
+            "test_both_databases_run_and_say_so_and_the_total_stands_alone_at_the_end"
+        ],
+        database="sqlite",
+    ),
+    Mutation(
         name="suite-takes-no-configuration-from-the-caller",
         mechanism="The runs see nothing of the caller's CRONIQ_*, DATABASE_URL or PG* variables.",
         file="tests/support/suite.py",
