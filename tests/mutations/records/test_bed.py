@@ -106,8 +106,7 @@ RECORDS = [
         old="items[:] = kept",
         new="pass",
         realtime=[
-            "tests/bootstrap/test_command.py::"
-            "test_both_databases_run_and_say_so_and_the_total_stands_alone_at_the_end"
+            "tests/bootstrap/test_command.py::test_both_databases_run_and_say_so_and_the_total_stands_alone_at_the_end"
         ],
         database="sqlite",
     ),
