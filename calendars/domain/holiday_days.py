@@ -11,6 +11,7 @@ import holidays
 from holidays.registry import EntityLoader
 
 from calendars.domain.errors import InvalidField
+from calendars.domain.subdivisions import subdivisions_of
 
 VERSION = holidays.__version__
 """The version that decides; the same country may gain or lose a holiday with the next one."""
@@ -20,11 +21,12 @@ def check(country: str, subdivision: str, categories: tuple[str, ...]) -> None:
     """Refuse, naming ``holiday_country``, ``holiday_subdivision`` or ``holiday_categories``, what the package lacks."""
     if country not in _countries():
         raise InvalidField("holiday_country", f"There are no holidays of {country[:16]!r}.{_near(country)}")
-    # One country's module only: to load all of them takes half a second.
-    of = holidays.country_holidays(country)
-    if subdivision and subdivision not in of.subdivisions:
-        some = ", ".join(of.subdivisions[:20]) or "none"
+    if subdivision and subdivision not in subdivisions_of(country):
+        some = ", ".join(subdivisions_of(country)[:20]) or "none"
         raise InvalidField("holiday_subdivision", f"{country} has no subdivision {subdivision[:32]!r}; it has: {some}.")
+    if not categories:
+        return
+    of = holidays.country_holidays(country)
     for category in categories:
         if category not in of.supported_categories:
             some = ", ".join(sorted(of.supported_categories))

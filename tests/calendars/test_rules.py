@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, date, datetime, time
 
+import holidays
 import pytest
 
 from calendars.domain.errors import InvalidField
+from calendars.domain.holiday_days import _countries
 from calendars.domain.rules import CalendarSpec, Effect, HolidaySet, Rule, parse_rule
+from calendars.domain.subdivisions import subdivisions_of
 
 
 def test_a_rule_is_made_of_json_values():
@@ -104,3 +109,20 @@ def test_a_calendar_has_a_zone_and_a_bounded_number_of_rules():
     with pytest.raises(InvalidField) as refused:
         CalendarSpec("UTC", (rule,) * 201)
     assert refused.value.field == "rules"
+
+
+def test_the_subdivisions_of_every_country_are_those_of_the_package():
+    for country in sorted(_countries()):
+        assert subdivisions_of(country) == tuple(holidays.country_holidays(country).subdivisions), country
+
+
+def test_an_unknown_subdivision_is_refused_without_loading_any_country():
+    script = (
+        "import sys\nfrom calendars.domain.errors import InvalidField\n"
+        "from calendars.domain.holiday_days import check\n"
+        "check('DE', 'BY', ())\n"
+        "try: check('DE', 'Bayern', ())\n"
+        "except InvalidField as refused: print(refused.field, 'holidays.countries' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["holiday_subdivision", "False"]

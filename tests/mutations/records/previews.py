@@ -14,6 +14,14 @@ FORM = "scheduler/admin/calendars.py"
 
 RECORDS = [
     Mutation(
+        name="calendars-subdivisions-unloaded",
+        mechanism="A country's subdivisions are known without loading the country, and all others with it.",
+        file="calendars/domain/subdivisions.py",
+        old='if _name_of(statement) == "subdivisions":',
+        new="if False:",
+        red=["tests/calendars/test_rules.py::test_an_unknown_subdivision_is_refused_without_loading_any_country"],
+    ),
+    Mutation(
         name="previews-days-bounded",
         mechanism="A preview is of 400 days at most.",
         file="calendars/queries/preview.py",
