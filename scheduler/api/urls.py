@@ -4,12 +4,14 @@ from django.urls import path, re_path
 
 from runners.api.errors import not_found
 from scheduler.api.views import (
+    audit,
     calendar_preview,
     calendars,
     dead_letters,
     executions,
     forecast,
     groups,
+    insights,
     job_control,
     jobs,
     producer,
@@ -21,6 +23,7 @@ from scheduler.api.views import (
 
 urlpatterns = [
     path("health", site.Health.as_view(), name="health"),
+    path("ready", site.Ready.as_view(), name="ready"),
     path("version", site.Version.as_view(), name="version"),
     path("metrics", site.Metrics.as_view(), name="metrics"),
     path("v1/openapi.yaml", site.OpenApi.as_view(), name="openapi"),
@@ -34,6 +37,7 @@ urlpatterns = [
     path("v1/jobs/register", producer.Register.as_view()),
     path("v1/jobs/states", jobs.JobStates.as_view()),
     path("v1/jobs/<str:job_key>", jobs.OneJob.as_view()),
+    path("v1/jobs/<str:job_key>/stats", insights.JobStatistics.as_view()),
     path("v1/jobs/<str:job_key>/activate", jobs.Activate.as_view()),
     path("v1/jobs/<str:job_key>/deactivate", jobs.Deactivate.as_view()),
     path("v1/jobs/<str:job_key>/pause", job_control.Pause.as_view()),
@@ -50,10 +54,16 @@ urlpatterns = [
     path("v1/calendars/<str:calendar_id>/preview", calendar_preview.CalendarPreview.as_view()),
     path("v1/calendars/<str:calendar_id>/what-if", calendar_preview.CalendarWhatIf.as_view()),
     path("v1/executions", executions.Executions.as_view()),
+    # Ids are uuids: none of them is "throughput".
+    path("v1/executions/throughput", insights.Throughput.as_view()),
     path("v1/executions/<str:execution_id>", executions.OneExecution.as_view()),
     path("v1/executions/<str:execution_id>/logs", executions.ExecutionLogs.as_view()),
+    path("v1/executions/<str:execution_id>/explain", insights.ExplainExecution.as_view()),
     path("v1/executions/<str:execution_id>/cancel", executions.CancelExecution.as_view()),
     path("v1/dashboard/forecast", forecast.ForecastView.as_view()),
+    path("v1/insights/failures", insights.Failures.as_view()),
+    path("v1/tags", insights.Tags.as_view()),
+    path("v1/audit", audit.Audit.as_view()),
     path("v1/runners", runners.Runners.as_view()),
     path("v1/runners/<str:runner_id>", runners.OneRunner.as_view()),
     path("v1/dead-letters", dead_letters.DeadLetters.as_view()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,6 +10,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from runners.models import Runner, RunnerInstance
+from scheduler.domain.job_fields import PIN_PREFIX
 from scheduler.models import Job, QueueEntry
 from scheduler.services.identity import FLAPPING_TAKEOVERS, FLAPPING_WINDOW
 from scheduler.sql.arrays import ArrayHolds
@@ -38,14 +40,34 @@ class RunnerRow:
 
 
 def lacking_capabilities(job: Job, now: datetime) -> list[str]:
-    """Return what the job requires and no runner has that may serve its tenant and was seen in the last 5 minutes.
+    """Return what the job requires and no runner has, as `lacking_among` says."""
+    return lacking_among(job.require, job.tenant, now)
 
-    Each by itself: that there is one for each does not say that one has them all.
+
+def lacking_among(require: Iterable[str], tenant: str, now: datetime) -> list[str]:
+    """Return those capabilities that no runner has that may serve the tenant and was seen in the last 5 minutes.
+
+    Each by itself: that there is one for each does not say that one has them all. A pin is had by the runner it names.
     """
-    seen = Runner.objects.filter(
-        Q(client__tenant=None) | Q(client__tenant=job.tenant), last_poll_at__gte=now - timedelta(seconds=STALE_SECONDS)
+    seen = _seen_for(tenant, now)
+
+    def is_had(name: str) -> bool:
+        if name.startswith(PIN_PREFIX):
+            return seen.filter(runner_id=name.removeprefix(PIN_PREFIX)).exists()
+        return seen.filter(ArrayHolds("capabilities", name)).exists()
+
+    return [name for name in require if not is_had(name)]
+
+
+def is_served(tenant: str, now: datetime) -> bool:
+    """True where a runner that may serve the tenant was seen in the last 5 minutes."""
+    return _seen_for(tenant, now).exists()
+
+
+def _seen_for(tenant: str, now: datetime) -> QuerySet[Runner]:
+    return Runner.objects.filter(
+        Q(client__tenant=None) | Q(client__tenant=tenant), last_poll_at__gte=now - timedelta(seconds=STALE_SECONDS)
     )
-    return [name for name in job.require if not seen.filter(ArrayHolds("capabilities", name)).exists()]
 
 
 def status_of(last_poll_at: datetime, now: datetime) -> str:

@@ -1,0 +1,85 @@
+"""Why a run waits, what became of runs, and the audit as the API shows it."""
+
+from __future__ import annotations
+
+from tests.mutations.record import Mutation
+
+EXPLAIN = "scheduler/queries/explain.py"
+STATISTICS = "scheduler/queries/statistics.py"
+TEST_EXPLAIN = "tests/scheduler/api/test_explain.py"
+TEST_INSIGHTS = "tests/scheduler/api/test_insights.py"
+
+RECORDS = [
+    Mutation(
+        name="explain-names-the-holders-of-slots",
+        mechanism="A run that waits for a slot is told which budget is full, and which runs have its slots.",
+        file=EXPLAIN,
+        old="if len(holders) >= budget.limit:",
+        new="if len(holders) > budget.limit:",
+        red=[f"{TEST_EXPLAIN}::test_a_limit_names_the_runs_that_have_its_slots"],
+    ),
+    Mutation(
+        name="explain-counts-only-what-goes-first",
+        mechanism="Before a run are those of higher priority and those that are earlier, of its tenant and due.",
+        file=EXPLAIN,
+        old="lanes = Lane.objects.filter(tenant=entry.lane.tenant, priority__gte=entry.lane.priority)",
+        new="lanes = Lane.objects.all()",
+        red=[f"{TEST_EXPLAIN}::test_the_queue_before_a_run"],
+    ),
+    Mutation(
+        name="explain-knows-who-a-pin-is-for",
+        mechanism="A pin is had by the runner that it names, not by who lists it among its capabilities.",
+        file="scheduler/queries/runners.py",
+        old="if name.startswith(PIN_PREFIX):",
+        new="if False:",
+        red=[f"{TEST_EXPLAIN}::test_a_capability_that_no_runner_has_is_named_with_the_pin"],
+    ),
+    Mutation(
+        name="explain-counts-runners-that-are-there",
+        mechanism="Runners that are gone, or of another tenant's clients, are none.",
+        file="scheduler/queries/runners.py",
+        old="return _seen_for(tenant, now).exists()",
+        new="return Runner.objects.exists()",
+        red=[f"{TEST_EXPLAIN}::test_runners_that_are_gone_or_of_another_tenant_are_none"],
+    ),
+    Mutation(
+        name="statistics-are-confined-to-the-tenant",
+        mechanism="Throughput and failures count the caller's tenant alone.",
+        file=STATISTICS,
+        old="return runs if tenant is None else runs.filter(job__tenant=tenant)",
+        new="return runs",
+        red=[f"{TEST_INSIGHTS}::test_a_tenant_sees_nothing_of_others"],
+    ),
+    Mutation(
+        name="failures-are-of-the-callers-days",
+        mechanism="Failures are counted by the weekday and hour of the zone that is asked for.",
+        file=STATISTICS,
+        old="local = hour.astimezone(zone)",
+        new="local = hour",
+        red=[f"{TEST_INSIGHTS}::test_failures_by_the_weekday_and_hour_of_a_zone"],
+    ),
+    Mutation(
+        name="throughput-has-every-bucket",
+        mechanism="A run belongs to the bucket in which its instant lies, counted from the window's first.",
+        file=STATISTICS,
+        old="found[(hour - starts[0]) // width, verdict] += number",
+        new="found[-((starts[0] - hour) // width), verdict] += number",
+        red=[f"{TEST_INSIGHTS}::test_throughput_has_every_bucket_of_its_window"],
+    ),
+    Mutation(
+        name="audit-is-confined-to-the-tenant",
+        mechanism="A key with a tenant sees the events of its tenant alone.",
+        file="runners/queries/audit.py",
+        old='for column in ("tenant", "actor_type"',
+        new='for column in ("actor_type"',
+        red=[f"{TEST_INSIGHTS}::test_the_audit_is_filtered_and_confined"],
+    ),
+    Mutation(
+        name="audit-pages-by-position",
+        mechanism="A page of the audit begins after the last event seen, also among those of one instant.",
+        file="runners/queries/audit.py",
+        old="Q(created_at__lt=at) | Q(pk__lt=pk)",
+        new="Q(created_at__lt=at)",
+        red=[f"{TEST_INSIGHTS}::test_pages_of_the_audit_lose_and_repeat_none_of_one_instant"],
+    ),
+]
