@@ -22,6 +22,7 @@ from croniq_site.kernel.errors import CroniqError
 from croniq_site.wsgi import application as django_application
 from scheduler.api.work.edge import PREFIX, Edge
 from scheduler.api.work.http import ClientGone, read_body, refuse
+from scheduler.metrics.statements import observe
 
 _log = logging.getLogger(__name__)
 
@@ -97,6 +98,7 @@ class Application:
     def _enter_thread(self) -> None:
         connection = connections[DEFAULT_DB_ALIAS]
         connection.inc_thread_sharing()  # so that it can be closed when the server stops
+        observe(connection)
         self._connections.append(connection)
 
     def _close_pages(self) -> None:

@@ -86,6 +86,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -96,6 +97,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "scheduler.metrics.requests.CountRequests",
 ]
 
 ROOT_URLCONF = "croniq_site.urls"
@@ -145,7 +147,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_ENGINE = "croniq_site.sessions"
 SECURE_SSL_REDIRECT = HTTPS
 # Machines do not follow redirects, and a health check asks over plain http from inside.
-SECURE_REDIRECT_EXEMPT = [r"^v1/", r"^health$", r"^version$", r"^metrics$"]
+SECURE_REDIRECT_EXEMPT = [r"^v1/", r"^health$", r"^ready$", r"^version$", r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_REFERRER_POLICY = "same-origin"

@@ -30,6 +30,7 @@ from scheduler.models import (
     RunLog,
     SkippedSpan,
     Slot,
+    Tally,
     Trigger,
 )
 
@@ -326,3 +327,11 @@ class RunLogFactory(DjangoModelFactory):
     logged_at = NOW
     level = "info"
     message = "hello"
+
+
+class TallyFactory(DjangoModelFactory):
+    class Meta:
+        model = Tally
+
+    kind = "takeover"
+    count = 1

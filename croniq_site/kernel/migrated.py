@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from croniq_site.kernel.database import is_outage
 
@@ -14,6 +18,17 @@ def pending_migrations() -> list[str]:
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+
+
+def lacking_migrations() -> list[str]:
+    """As `pending_migrations`, in two short queries: for whoever asks again and again. The code's own are read once."""
+    applied = MigrationRecorder(connection).applied_migrations()
+    return [f"{app}.{name}" for app, name in sorted(_migrations_of_the_code() - applied.keys())]
+
+
+@lru_cache(maxsize=1)
+def _migrations_of_the_code() -> frozenset[tuple[str, str]]:
+    return frozenset(MigrationLoader(None).graph.nodes)
 
 
 def require_migrated(*, waits: bool = False) -> None:

@@ -18,6 +18,7 @@ from scheduler.models import (
     RunLog,
     SkippedSpan,
     Slot,
+    Tally,
 )
 
 
@@ -99,4 +100,11 @@ class MaintenanceAdmin(ReadOnlyAdmin):
     list_display = ("began_at", "until", "is_on", "reason", "skipped", "ended_at")
     list_filter = ("is_on",)
     search_fields = ("reason",)
+    ordering = ("-id",)
+
+
+@admin.register(Tally)
+class TallyAdmin(ReadOnlyAdmin):
+    list_display = ("kind", "label", "job_id", "count")
+    list_filter = ("kind",)
     ordering = ("-id",)

@@ -75,7 +75,7 @@ def documented(
         description=says,
         request=body,
         parameters=parameters or [],
-        responses={**answers, **refusals},
+        responses={**refusals, **answers},
         auth=[] if public else None,
     )
 

@@ -352,6 +352,32 @@ class HealthAnswer(serializers.Serializer):
     scheduler_last_tick_at = at(allow_null=True)
 
 
+class CheckAnswer(serializers.Serializer):
+    """``ok`` is null where the database does not answer."""
+
+    ok = serializers.BooleanField(allow_null=True)
+
+
+class MigrationsAnswer(CheckAnswer):
+    pending = number(allow_null=True)
+
+
+class TickAnswer(CheckAnswer):
+    age_seconds = serializers.FloatField(allow_null=True)
+
+
+class ChecksAnswer(serializers.Serializer):
+    database = CheckAnswer()
+    migrations = MigrationsAnswer()
+    materializer = TickAnswer()
+    reaper = TickAnswer()
+
+
+class ReadyAnswer(serializers.Serializer):
+    status = serializers.ChoiceField(["ready", "degraded", "not_ready"])
+    checks = ChecksAnswer()
+
+
 class VersionAnswer(serializers.Serializer):
     version = text()
     git_sha = optional_text()

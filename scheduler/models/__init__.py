@@ -3,6 +3,7 @@ from scheduler.models.maintenance import Maintenance
 from scheduler.models.queue import QueueEntry, Slot
 from scheduler.models.records import DeadLetter, IdempotencyKey, RunLog
 from scheduler.models.run import Attempt, Run, SkippedSpan
+from scheduler.models.tally import Tally
 from scheduler.models.trigger import Trigger
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "RunLog",
     "SkippedSpan",
     "Slot",
+    "Tally",
     "Trigger",
 ]

@@ -130,20 +130,26 @@ def _upcoming(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datetime
         .annotate(Min("run__scheduled_for"))
         .order_by()
     )
+    beyond, missed = fires_beyond([pk for pk in job_ids if pk not in found], now)
+    return found | beyond, missed
+
+
+def fires_beyond(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datetime], set[int]]:
+    """Of jobs without a planned run: the next fires, and the jobs with a fire that should have been a run long ago."""
     beyond_the_horizon = (
-        Trigger.objects.filter(job_id__in=[pk for pk in job_ids if pk not in found], enabled=True)
+        Trigger.objects.filter(job_id__in=list(job_ids), enabled=True)
         .exclude(next_materialize_at=None)
         .select_related("job", "calendar")
         .prefetch_related("calendar__rules")
     )
-    planned = frozenset(found)
+    found: dict[int, datetime] = {}
     missed = set()
     for trigger in beyond_the_horizon:
         at = _next_of(trigger, now)
         since = _next_of(trigger, trigger.cursor_at) if trigger.cursor_at < now - OVERDUE_AFTER else None
         if since is not None and since < now - OVERDUE_AFTER:
             missed.add(trigger.job_id)
-        if at is not None and trigger.job_id not in planned:
+        if at is not None:
             found[trigger.job_id] = min(at, found.get(trigger.job_id, at))
     return found, missed
 

@@ -27,6 +27,7 @@ from croniq_site.kernel.database import do_last, write_transaction
 from runners.services.audit import Event, record_events
 from scheduler.domain.budgets import Limits, fate_of_fire, has_room, lowest_free
 from scheduler.models import Job, QueueEntry, Run, Slot
+from scheduler.services.tally import Kind, tally
 from scheduler.services.wake import wake
 from scheduler.sql.domains import lock_domains
 from scheduler.sql.planned import close_runs, delete_waiting
@@ -223,6 +224,7 @@ def skip_fires(entries: Collection[QueueEntry], jobs: dict[int, Job], reason: st
     """Record these waiting scheduled runs, which the caller has locked, as skipped for ``reason``. Audited."""
     gone = delete_waiting([entry.run_id for entry in entries])
     close_runs(gone, Run.Verdict.SKIPPED, reason, now)
+    tally(Kind.SKIPPED, reason, len(gone))
     job_of = {entry.run_id: jobs[entry.job_id] for entry in entries}
     record_events(
         (

@@ -17,6 +17,7 @@ from scheduler.domain.polls import PollRequest
 from scheduler.domain.work import LossCause
 from scheduler.queries.holders import holdings_of
 from scheduler.services.release import release, wind_down
+from scheduler.services.tally import Kind, tally
 from scheduler.services.wake import tell
 
 FLAPPING_TAKEOVERS = 3
@@ -96,7 +97,9 @@ def _take_over(runner: Runner, current: RunnerInstance, by_instance: str, now: d
     if recent >= FLAPPING_TAKEOVERS and (reported is None or reported <= now - FLAPPING_WINDOW):
         Runner.objects.filter(pk=runner.pk).update(flapping_reported_at=now)
         events.append(_event("runner.identity_flapping", runner, {"takeovers": recent}))
+        tally(Kind.FLAPPING)
     record_events(events, now)
+    tally(Kind.TAKEOVER)
     tell([current.pk])
 
 
@@ -123,18 +126,16 @@ def refusals(claims: Sequence[tuple[str, Principal]], now: datetime) -> list[Cro
 
 
 def _refused(runner_id: str, principal: Principal, now: datetime) -> Forbidden:
-    record_events(
-        [
-            Event(
-                "runner.identity_rejected",
-                "runner",
-                runner_id,
-                actor=Actor(principal.actor_type, principal.name),
-                tenant=principal.tenant or "",
-            )
-        ],
-        now,
+    event = Event(
+        "runner.identity_rejected",
+        "runner",
+        runner_id,
+        actor=Actor(principal.actor_type, principal.name),
+        tenant=principal.tenant or "",
     )
+    with write_transaction():
+        record_events([event], now)
+        tally(Kind.IDENTITY_REJECTED)
     return Forbidden(
         f"The runner_id {runner_id!r} belongs to another API client. Choose another runner_id, or release this one "
         "with DELETE /v1/runners/{id}.",

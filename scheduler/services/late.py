@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,7 @@ from croniq_site.kernel.errors import NotFound
 from runners.domain.scopes import Principal
 from runners.services.audit import Actor, Event, record_events
 from scheduler.models import Run
+from scheduler.services.tally import Kind, tally
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ def note_late_words(words: Sequence[LateWord], now: datetime) -> list[NotFound |
         record_events(
             [_event(word, *jobs[word.run_id]) for word, is_known in zip(words, known, strict=True) if is_known], now
         )
+        for kind, number in Counter(word.word for word, is_known in zip(words, known, strict=True) if is_known).items():
+            tally(Kind.LATE_WORD, kind, number)
     return [None if is_known else no_execution(word.run_id) for word, is_known in zip(words, known, strict=True)]
 
 

@@ -20,6 +20,7 @@ from scheduler.domain.inputs import text_of
 from scheduler.domain.trigger_fields import instant_of
 from scheduler.models import Maintenance, QueueEntry, Run, Slot
 from scheduler.services.admit import settle_jobs_later
+from scheduler.services.tally import Kind, tally
 from scheduler.services.wake import wake
 from scheduler.sql.planned import close_runs, delete_waiting
 
@@ -84,6 +85,7 @@ def _end_step(now: datetime, actor: Actor, *, only_if_over: bool) -> int | None:
         settle_jobs_later(set(slots.values_list("run__job_id", flat=True)), now)
         slots.delete()
         close_runs(gone, Run.Verdict.SKIPPED, MAINTENANCE, now)
+        tally(Kind.SKIPPED, MAINTENANCE, len(gone))
         changes: dict[str, Any] = {"skipped": row.skipped + len(gone)}
         if len(gone) < SKIPPED_PER_TRANSACTION:
             changes |= {"is_on": False, "ended_at": now}

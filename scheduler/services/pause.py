@@ -14,6 +14,7 @@ from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.jobs import lock_job_of_key
 from scheduler.services.planning import waiting_state
 from scheduler.services.queue import lock_entries_of
+from scheduler.services.tally import Kind, tally
 from scheduler.services.wake import wake
 from scheduler.sql.planned import close_runs, delete_waiting
 
@@ -82,7 +83,9 @@ def _resume(job: Job, now: datetime, actor: Actor) -> None:
     held = _scheduled(job, QueueEntry.State.HELD)
     past = list(held.filter(attempt=0, run__scheduled_for__lte=now).values_list("run_id", flat=True))
     for chunk in chunks(past, WRITE_BATCH_ROWS):
-        close_runs(delete_waiting(chunk), Run.Verdict.SKIPPED, PAUSED, now)
+        gone = delete_waiting(chunk)
+        close_runs(gone, Run.Verdict.SKIPPED, PAUSED, now)
+        tally(Kind.SKIPPED, PAUSED, len(gone))
     held.update(state=waiting_state(job))
     if is_limited(job):
         settle_later([domain_of(job)], now)

@@ -21,6 +21,7 @@ from scheduler.domain.schedules import Fire, occurrences
 from scheduler.models import Job, QueueEntry, SkippedSpan, Trigger
 from scheduler.queries.fires import newest_trigger_fires, schedule_of, trigger_fires
 from scheduler.services.admit import is_limited, settle_jobs_later
+from scheduler.services.tally import Kind, tally
 from scheduler.services.wake import wake
 from scheduler.sql.planned import CursorMove, PlannedRun, insert_planned, move_cursors
 
@@ -179,6 +180,7 @@ def _record_skipped(plan: Plan, now: datetime) -> None:
     SkippedSpan.objects.create(
         job=job, first_at=gap.first_at, last_at=gap.last_at, count=gap.count, reason=DOWNTIME, recorded_at=now
     )
+    tally(Kind.SKIPPED, DOWNTIME, gap.count)
     diff = {"reason": DOWNTIME, "first_at": gap.first_at.isoformat(), "trigger_id": str(plan.trigger.pk)}
     record_events([Event("job.fires_skipped", "job", job.job_key, tenant=job.tenant, diff=diff)], now)
 

@@ -14,6 +14,7 @@ from scheduler.domain.transitions import State
 from scheduler.domain.work import Buried, LossCause
 from scheduler.models import Attempt, QueueEntry
 from scheduler.services import queue
+from scheduler.services.tally import Kind, tally
 from scheduler.services.wake import tell, wake
 from scheduler.sql.locks import lock_expired_leases
 
@@ -101,6 +102,7 @@ def _lose(held: Sequence[QueueEntry], now: datetime, cause: LossCause) -> int:
         ),
         now,
     )
+    tally(Kind.LOST, cause.value, len(held))
     tell({entry.holder_id for entry in held})
     used_up = {rest.entry.run_id for rest in rests if rest.attempt >= rest.max_attempts or rest.entry.job.deleted_at}
     wake({entry.lane_id for entry in held if entry.run_id not in used_up})
@@ -131,6 +133,7 @@ def bury(run_ids: Collection[UUID], now: datetime) -> list[Buried]:
         last = _last_attempts(used_up)
         queue.end_runs([_burial(entry, last.get(entry.run_id, [])) for entry in used_up], now)
         record_events((queue.run_event("run.buried", entry, attempt=entry.attempt) for entry in used_up), now)
+        tally(Kind.BURIED, events=len(used_up))
     return [Buried(entry.run_id, entry.job_id, entry.lane_id, entry.attempt) for entry in used_up]
 
 

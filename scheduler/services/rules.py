@@ -18,6 +18,7 @@ from scheduler.queries.fires import trigger_fires
 from scheduler.queries.followed_rules import FOLLOWED, followed_versions
 from scheduler.services.planning import planned_run
 from scheduler.services.replan import lock_job, planned_of, replan_job
+from scheduler.services.tally import Kind, tally
 from scheduler.sql.planned import close_runs, delete_waiting, insert_planned
 
 JOBS_A_PASS = 50
@@ -133,4 +134,6 @@ def moved_instants(old: Sequence[datetime], new: Sequence[datetime]) -> list[tup
 def _skip(job: Job, fire: Fire, now: datetime) -> None:
     insert_planned([planned_run(job, fire)], now)  # nothing, where its run is there
     run_ids = list(Run.objects.filter(job=job, kind="scheduled", scheduled_for=fire.at).values_list("pk", flat=True))
-    close_runs(delete_waiting(run_ids), Run.Verdict.SKIPPED, RULES_CHANGED, now)
+    gone = delete_waiting(run_ids)
+    close_runs(gone, Run.Verdict.SKIPPED, RULES_CHANGED, now)
+    tally(Kind.SKIPPED, RULES_CHANGED, len(gone))

@@ -15,6 +15,7 @@ from scheduler.domain.schedules import Fire
 from scheduler.models import Job, Run
 from scheduler.queries.job_fires import fires_after
 from scheduler.services.jobs import lock_job_of_key
+from scheduler.services.tally import Kind, tally
 from scheduler.sql.planned import close_runs, delete_waiting
 
 SKIP_NEXT = "skip_next"
@@ -42,6 +43,7 @@ def skip_next(job_key: str, now: datetime, actor: Actor, principal: Principal | 
                 break
             run_id = _skip(job, fire, now)
             if run_id is not None:
+                tally(Kind.SKIPPED, SKIP_NEXT)
                 diff = {"scheduled_for": fire.at.isoformat(), "execution_id": str(run_id)}
                 record_events([Event("job.next_skipped", "job", job_key, actor, job.tenant, diff)], now)
                 return SkippedNext(run_id, fire.at)

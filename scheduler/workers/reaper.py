@@ -23,6 +23,7 @@ from scheduler.services.retention import (
     drop_old_lines,
     drop_old_runs,
 )
+from scheduler.services.tally import fold_tallies
 from scheduler.services.waiting import (
     drop_stray_slots,
     expire_waiting,
@@ -66,6 +67,7 @@ CHORES: dict[str, Callable[[datetime, int], int]] = {
     "instances": drop_deposed_instances,
     "runners": drop_dead_runners,
     "heartbeats": drop_old_heartbeats,
+    "tallies": fold_tallies,
 }
 
 

@@ -57,10 +57,11 @@ def test_the_migrations_are_complete():
 
 
 @pytest.mark.parametrize("app", APPS)
-def test_each_app_has_one_migration_until_the_first_release(app):
-    found = [path.name for path in (ROOT / app / "migrations").glob("[0-9]*.py")]
-    assert len(found) == 1
-    assert found[0].startswith("0001_")
+def test_migrations_are_numbered_in_a_row_and_named_for_what_they_do(app):
+    found = sorted(path.stem for path in (ROOT / app / "migrations").glob("[0-9]*.py"))
+    assert found[0] == "0001_initial"
+    assert [name[:5] for name in found] == [f"{number:04}_" for number in range(1, len(found) + 1)]
+    assert not [name for name in found if "_auto_" in name]
 
 
 def test_each_constraint_and_index_is_named_for_what_it_says():

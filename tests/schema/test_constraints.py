@@ -130,6 +130,7 @@ OFFENCES: dict[str, list[Callable[[], None]]] = {
     "attempt_one_per_number": [with_parent(make.RunFactory, "run", make.AttemptFactory)],
     "skipped_span_is_forward": [once(make.SkippedSpanFactory, last_at=NOW - SECOND)],
     "skipped_span_is_not_empty": [once(make.SkippedSpanFactory, count=0)],
+    "tally_counts_something": [once(make.TallyFactory, count=0)],
     "trigger_has_its_schedule_only": [
         once(make.TriggerFactory, kind="cron"),
         once(make.TriggerFactory, kind="cron", every=None),

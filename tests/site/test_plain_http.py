@@ -14,7 +14,7 @@ def plain(settings) -> Client:
     return Client()
 
 
-@pytest.mark.parametrize("path", ["/health", "/version", "/metrics"])
+@pytest.mark.parametrize("path", ["/health", "/ready", "/version", "/metrics"])
 def test_a_probe_from_inside_is_answered_over_plain_http(plain, path):
     assert plain.get(path).status_code not in (301, 302, 307, 308)
 

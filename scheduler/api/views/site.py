@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiYamlRenderer
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from runners.api import authentication, parameters
 from runners.api.authentication import PUBLIC, HasScope
 from runners.api.views import ApiView
 from scheduler.api import openapi, schema, wire
+from scheduler.metrics.access import is_allowed_address
+from scheduler.metrics.exposition import exposition
 from scheduler.queries.health import site_health
+from scheduler.queries.readiness import Readiness, Tick, readiness
 
 
 class Health(ApiView):
@@ -40,6 +44,40 @@ class Health(ApiView):
                 "scheduler_last_tick_at": wire.instant(health.scheduler_last_tick_at),
             }
         )
+
+
+class Ready(ApiView):
+    required_scope = {"GET": PUBLIC}
+    authentication_classes = []
+
+    @openapi.documented(
+        "ready",
+        "May this server have traffic? 503 if not: the database or its migrations. A silent worker is `degraded` and "
+        "200, because taking the servers away would not help; 503 with `?workers=1`.",
+        {200: schema.ReadyAnswer, 503: schema.ReadyAnswer},
+        parameters=[openapi.query("workers", OpenApiTypes.BOOL, says="Answer 503 for silent workers too.")],
+        public=True,
+    )
+    def get(self, request: Request) -> Response:
+        workers_count = parameters.flag_of(request, "workers")
+        found = readiness(authentication.CLOCK)
+        is_ready = found.is_whole if workers_count else found.can_serve
+        status = "ready" if found.is_whole else "degraded" if is_ready else "not_ready"
+        return Response({"status": status, "checks": _checks(found)}, status=200 if is_ready else 503)
+
+
+def _checks(found: Readiness) -> dict[str, dict]:
+    def tick(of: Tick) -> dict:
+        age = None if of.age_seconds is None else round(of.age_seconds, 1)
+        return {"ok": of.is_ok if found.is_reachable else None, "age_seconds": age}
+
+    pending = found.lacking
+    return {
+        "database": {"ok": found.is_reachable},
+        "migrations": {"ok": None if pending is None else pending == 0, "pending": pending},
+        "materializer": tick(found.materializer),
+        "reaper": tick(found.reaper),
+    }
 
 
 class Version(ApiView):
@@ -91,16 +129,7 @@ class MetricsAllowed(BasePermission):
     """An address of ``CRONIQ_METRICS_ALLOW``, or a key with ``metrics:read``."""
 
     def has_permission(self, request: Request, view: ApiView) -> bool:
-        return is_allowed_address(request) or HasScope().has_permission(request, view)
-
-
-def is_allowed_address(request: HttpRequest | Request) -> bool:
-    try:
-        address = ipaddress.ip_address(request.META.get("REMOTE_ADDR", ""))
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return any((mapped or address) in ipaddress.ip_network(net, strict=False) for net in settings.CRONIQ_METRICS_ALLOW)
+        return is_allowed_address(request.META) or HasScope().has_permission(request, view)
 
 
 class Metrics(ApiView):
@@ -109,4 +138,4 @@ class Metrics(ApiView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_LATEST)
+        return HttpResponse(exposition(self.now, installed_version()), content_type=CONTENT_TYPE_LATEST)

@@ -130,7 +130,7 @@ RECORDS = [
         name="machines-are-not-redirected",
         mechanism="A server that expects https answers probes and SDKs over plain http; they follow no redirects.",
         file=SETTINGS,
-        old='SECURE_REDIRECT_EXEMPT = [r"^v1/", r"^health$", r"^version$", r"^metrics$"]',
+        old='SECURE_REDIRECT_EXEMPT = [r"^v1/", r"^health$", r"^ready$", r"^version$", r"^metrics$"]',
         new="SECURE_REDIRECT_EXEMPT = []",
         red=[
             PLAIN + "test_a_probe_from_inside_is_answered_over_plain_http",

@@ -68,6 +68,7 @@ def test_the_views_are_found():
     assert len(METHODS) >= 25
     assert {route for route, view, method in METHODS if view.required_scope.get(method) == PUBLIC} == {
         "health",
+        "ready",
         "version",
         "v1/openapi.yaml",
     }

@@ -72,7 +72,7 @@ def test_a_database_that_is_away_is_503_never_401_or_500(api, monkeypatch, error
     if where == "query":
         monkeypatch.setattr(jobs, "job_list", fail)
     else:
-        monkeypatch.setattr("runners.api.authentication.principal_of", fail)
+        monkeypatch.setattr("runners.api.authentication.recognise", fail)
     answer = client.get("/v1/jobs")
     assert answer.status_code == 503
     assert answer.json()["error"] == "unavailable"
@@ -127,7 +127,7 @@ def test_each_method_is_in_the_document_with_its_refusals(document):
             assert operation["operationId"]
             codes = set(operation["responses"])
             assert "503" in codes
-            assert ("401" in codes) == (path not in ("/health", "/version"))
+            assert ("401" in codes) == (path not in ("/health", "/ready", "/version"))
             assert codes & {"200", "201", "204"}
 
 

@@ -1,0 +1,93 @@
+"""What `/metrics` measures when it is asked: read by index, so that it costs the same however many runs have ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Exists, Max, OuterRef, Sum
+
+from runners.models import Heartbeat, Runner, RunnerInstance
+from scheduler.domain.job_fields import PIN_PREFIX
+from scheduler.models import Job, Lane, Tally
+from scheduler.queries.jobs import OVERDUE_AFTER, fires_beyond
+from scheduler.queries.runners import ONLINE_SECONDS
+from scheduler.services.identity import FLAPPING_TAKEOVERS, FLAPPING_WINDOW
+from scheduler.sql.gauges import job_facts
+
+
+@dataclass(frozen=True)
+class JobGauge:
+    """A job that is not deleted. A paused or inactive one is never overdue and has no next fire."""
+
+    job_id: int
+    job_key: str
+    is_overdue: bool
+    next_fire_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Tallied:
+    kind: str
+    label: str
+    job_id: int | None
+    count: int
+
+
+def job_gauges(now: datetime) -> list[JobGauge]:
+    """Return all jobs by key. Overdue as in `job_states`: a ready run that nobody took, or a fire that is no run."""
+    facts = job_facts(now, now - OVERDUE_AFTER)
+    beyond, missed = fires_beyond([job.job_id for job in facts if job.is_running and job.planned_at is None], now)
+    return [
+        JobGauge(
+            job.job_id,
+            job.job_key,
+            is_overdue=job.is_running and (job.is_late or job.job_id in missed),
+            next_fire_at=(job.planned_at or beyond.get(job.job_id)) if job.is_running else None,
+        )
+        for job in facts
+    ]
+
+
+def tallied() -> list[Tallied]:
+    """Return the sums of all tallies, in one statement: folding them meanwhile changes nothing."""
+    sums = Tally.objects.values_list("kind", "label", "job_id").annotate(Sum("count")).order_by("kind", "label")
+    return [Tallied(*row) for row in sums]
+
+
+def flapping_runners(now: datetime) -> list[str]:
+    """Return the ids of the runners that were taken over three times or more within the last ten minutes."""
+    recent = RunnerInstance.objects.filter(deposed_at__isnull=False, deposed_at__gt=now - FLAPPING_WINDOW)
+    often = recent.values("runner").annotate(takeovers=Count("pk")).filter(takeovers__gte=FLAPPING_TAKEOVERS)
+    return sorted(often.order_by().values_list("runner__runner_id", flat=True))
+
+
+def capability_runners(now: datetime) -> dict[str, int]:
+    """Return how many online runners have each capability that an active job requires; a pin is one too.
+
+    Where jobs of several tenants require it, it is the number of the tenant that has the fewest.
+    """
+    jobs = Job.objects.filter(lane=OuterRef("pk"), deleted_at__isnull=True, is_active=True)
+    wanted = {
+        (tenant, name)
+        for tenant, require in Lane.objects.filter(Exists(jobs)).values_list("tenant", "require")
+        for name in require
+    }
+    names = {name for _, name in wanted}
+    online = Runner.objects.filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS))
+    having: Counter[tuple[str | None, str]] = Counter()
+    for runner_id, tenant, capabilities in online.values_list("runner_id", "client__tenant", "capabilities"):
+        said = {name for name in capabilities if not name.startswith(PIN_PREFIX)}
+        having.update((tenant, name) for name in names & {*said, PIN_PREFIX + runner_id})
+    found: dict[str, int] = {}
+    for tenant, name in sorted(wanted):
+        count = having[tenant, name] + having[None, name]
+        found[name] = min(count, found.get(name, count))
+    return found
+
+
+def last_ticks() -> dict[str, datetime]:
+    """Return, by kind of process, when one of it last finished a pass."""
+    ticks = Heartbeat.objects.filter(kind__in=["materialize", "reap"]).values("kind").annotate(at=Max("tick_at"))
+    return {kind: at for kind, at in ticks.values_list("kind", "at") if at is not None}

@@ -1,0 +1,98 @@
+"""What `/metrics` measures, as statements. The states are literals: SQLite reads a partial index only then.
+
+One text for both databases; none of them costs more with more finished runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from croniq_site.kernel.database import IDS_PER_QUERY, adapted, chunks, instant_of, row_list, uuid_of
+
+DEPTH = "SELECT count(*) FROM scheduler_queueentry WHERE state IN (0, 1, 2) AND available_at <= %s"
+
+# Ready and gated apart: each is the whole of one index, and neither has a row of what is held on purpose.
+OLDEST = """
+SELECT min(oldest) FROM (
+    SELECT min(available_at) AS oldest FROM scheduler_queueentry WHERE state = 0
+    UNION ALL
+    SELECT min(available_at) FROM scheduler_queueentry WHERE state = 1
+) waiting
+"""
+
+# Of a limited job's gated run nothing is late: it waits for its turn. What never was attempted and is due later is a
+# planned fire.
+JOBS = """
+SELECT j.id, j.job_key, j.is_active AND j.paused_at IS NULL,
+    EXISTS (
+        SELECT 1 FROM scheduler_queueentry q
+        WHERE q.job_id = j.id AND q.state IN (0, 1, 2) AND q.state = 0 AND q.available_at < %s
+    ),
+    (
+        SELECT q.available_at FROM scheduler_queueentry q
+        WHERE q.job_id = j.id AND q.state IN (0, 1, 2) AND q.attempt = 0 AND q.available_at > %s
+        ORDER BY q.available_at LIMIT 1
+    )
+FROM scheduler_job j WHERE j.deleted_at IS NULL
+ORDER BY j.job_key
+"""
+
+SUCCESSES = """
+SELECT (
+    SELECT newest.id FROM (
+        SELECT r.id, r.scheduled_for, r.verdict FROM scheduler_run r
+        WHERE r.job_id = asked.job_id AND r.scheduled_for > asked.since AND r.scheduled_for <= %s
+        ORDER BY r.scheduled_for DESC, r.id DESC LIMIT %s
+    ) newest
+    WHERE newest.verdict = 'completed' ORDER BY newest.scheduled_for DESC, newest.id DESC LIMIT 1
+) FROM asked
+"""
+
+
+class JobFacts(NamedTuple):
+    """A job that is not deleted. ``is_late``: a run has been ready and unclaimed since before the instant asked for;
+    ``planned_at``: the next fire that is a run already."""
+
+    job_id: int
+    job_key: str
+    is_running: bool
+    is_late: bool
+    planned_at: datetime | None
+
+
+def due_unclaimed(now: datetime) -> int:
+    return _rows(DEPTH, now)[0][0]
+
+
+def oldest_waiting_at() -> datetime | None:
+    return instant_of(_rows(OLDEST)[0][0])
+
+
+def job_facts(now: datetime, late_before: datetime) -> list[JobFacts]:
+    """Return every job that is not deleted, by key; ``is_running``: neither paused nor switched off."""
+    return [
+        JobFacts(job_id, job_key, bool(is_running), bool(is_late), instant_of(planned_at))
+        for job_id, job_key, is_running, is_late, planned_at in _rows(JOBS, late_before, now)
+    ]
+
+
+def newest_successes(asked: Sequence[tuple[int, datetime]], now: datetime, most: int) -> list[UUID]:
+    """Return the newest completed run of each job of ``asked`` (job id, since) that has one with ``scheduled_for`` in
+    (since, now], among its ``most`` newest."""
+    found: list[UUID] = []
+    for some in chunks(asked, IDS_PER_QUERY):
+        listed, parameters = row_list("asked", {"job_id": "bigint", "since": "timestamptz"}, some)
+        rows = _rows(f"WITH {listed} {SUCCESSES}", *parameters, now, most)
+        found += [uuid_of(run_id) for (run_id,) in rows if run_id is not None]
+    return found
+
+
+def _rows(sql: str, *parameters: Any) -> Sequence[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [adapted(value) for value in parameters])
+        return cursor.fetchall()
