@@ -27,6 +27,8 @@ from scheduler.sql.planned import close_runs, delete_runs, delete_waiting
 
 DEFAULT_TENANT = "default"
 _ROUTE = {"tenant", "require", "prefer", "priority", "pin", "action"}
+_FOLLOWED = _ROUTE | {"lease_seconds", "timeout_seconds"}
+"""Columns that the next attempt of a claimed run takes from its job as it is then."""
 _LIMITS = {"tenant", "max_concurrent", "concurrency_group_id", "overlap"}
 _SECRET = {"action", "metadata"}
 """Columns whose values the audit leaves out: they may hold what is nobody's business."""
@@ -253,10 +255,12 @@ def _refuse_without_exec(before: dict, columns: dict[str, Any], principal: Princ
 
 
 def _bring_to_waiting(job: Job, changed: Any) -> None:
-    """Let the runs that wait follow the edit. A run that is claimed in this moment keeps what it was claimed with."""
+    """Let the runs that wait follow the edit. A run that is claimed in this moment keeps what it was claimed with; its
+    next attempt follows (`send_to_rest`)."""
     waiting = QueueEntry.objects.filter(job=job, state__in=WAITING)
-    if _ROUTE & set(changed):
+    if _FOLLOWED & set(changed):
         lock_entries_of(job)
+    if _ROUTE & set(changed):
         # A run with a trigger's own override stays where that sent it.
         waiting.filter(own_lane=False).exclude(lane=job.lane).update(lane=job.lane)
         wake([job.lane_id])

@@ -9,6 +9,7 @@ begins with WITH): were a lock ever missing, it would fail loudly and change not
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,6 +24,7 @@ from scheduler.domain import transitions
 from scheduler.domain.transitions import State
 from scheduler.models import DeadLetter, Job, QueueEntry, Run, Slot
 from scheduler.services.admit import domain_of, is_limited, settle_later
+from scheduler.services.tally import tally_failed
 
 STATE_NUMBERS = {
     State.READY: QueueEntry.State.READY,
@@ -99,8 +101,8 @@ def ending_state(job: Job) -> State:
 
 
 def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
-    """Claimed → ready, gated or held; what the holder had is nobody's now, slots are given back. The run waits in the
-    lane that its job has by now, unless it had one of its own.
+    """Claimed → ready, gated or held; what the holder had is nobody's now, slots are given back. The run waits with the
+    lane, lease and timeout that its job has by now, but for a lane or timeout of its own.
 
     No fire falls due here: it was decided already that the run may wait (``waits_since``).
     """
@@ -110,6 +112,8 @@ def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
         "key": "uuid",
         "attempt": "int",
         "lane_id": "bigint",
+        "lease_seconds": "double precision",
+        "timeout_seconds": "double precision",
         "state": "smallint",
         "available_at": "timestamptz",
         "next_attempt": "int",
@@ -125,6 +129,8 @@ def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
             rest.entry.run_id,
             rest.entry.attempt,
             rest.entry.lane_id,
+            rest.entry.job.lease_seconds,
+            rest.entry.run.timeout_seconds or rest.entry.job.timeout_seconds,
             int(STATE_NUMBERS[resting_state(rest.entry)]),
             rest.available_at,
             rest.attempt,
@@ -138,6 +144,7 @@ def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH {resting} UPDATE scheduler_queueentry AS q SET state = r.state, lane_id = r.lane_id, "
+            "lease_seconds = r.lease_seconds, timeout_seconds = r.timeout_seconds, "
             "available_at = r.available_at, attempt = r.next_attempt, max_attempts = r.max_attempts, "
             "losses = r.losses, holder_id = NULL, "
             "waits_since = CASE WHEN r.next_attempt > 0 OR r.state = 1 "
@@ -216,6 +223,8 @@ def end_runs(endings: Sequence[Ending], now: datetime) -> None:
         )
         _check(len(cursor.fetchall()), len(rows))
     DeadLetter.objects.bulk_create(_letter(ending, now) for ending in endings if ending.verdict is State.DEAD)
+    failed = [ending for ending in endings if ending.verdict in (State.FAILED, State.DEAD)]
+    tally_failed(Counter((ending.entry.job_id, ending.verdict.value) for ending in failed))
 
 
 def _letter(ending: Ending, now: datetime) -> DeadLetter:

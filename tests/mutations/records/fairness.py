@@ -94,9 +94,13 @@ RECORDS = [
         name="edit-route-locks-entries",
         mechanism="An attempt that ends while its job's route is edited waits in the lane that the edit says.",
         file="scheduler/services/jobs.py",
-        old=LOCK + "        # A run with a trigger's own override",
-        new="        # A run with a trigger's own override",
-        red=[EDITS + "test_an_attempt_that_ends_while_its_job_is_rerouted_waits_where_the_edit_says"],
+        old="    if _FOLLOWED & set(changed):\n        lock_entries_of(job)\n",
+        new="",
+        red=[
+            EDITS + "test_an_attempt_that_ends_while_its_job_is_rerouted_waits_where_the_edit_says",
+            "tests/scheduler/conformance/test_edits_and_claims.py::"
+            "test_an_attempt_that_ends_while_the_lease_is_edited_waits_with_the_new_one",
+        ],
         database="postgresql",
     ),
     Mutation(
