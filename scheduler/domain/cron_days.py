@@ -16,6 +16,7 @@ from scheduler.domain.walk import cron_seconds
 
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 _LAST_DAY = LAST_SECOND // DAY
+_DAYS_KEPT = 4096
 
 
 class WallDays:
@@ -27,6 +28,16 @@ class WallDays:
 
     def __init__(self, zone: Zone, openings: Openings) -> None:
         self.zone, self.openings = zone, openings
+        self._whole_days: dict[int, Parts] = {}
+
+    def open_parts_of(self, day: int) -> Parts:
+        """The parts of a whole day, as `open_parts`, kept for the next who asks."""
+        parts = self._whole_days.get(day)
+        if parts is None:
+            if len(self._whole_days) >= _DAYS_KEPT:
+                self._whole_days.clear()
+            parts = self._whole_days[day] = self.open_parts(day)
+        return parts
 
     def shift(self, day: int) -> int | None:
         """The zone's offset on a day around which no clock changes; None where one does."""
@@ -126,6 +137,11 @@ class CronDays(WallDays):
             next(cron_seconds(self.cron, self.zone, opening.start, opening.end - 1), None) is not None
             for opening in self.openings.between(begin, end + 1)
         )
+
+
+@lru_cache(maxsize=256)
+def wall_days(zone: Zone, openings: Openings) -> WallDays:
+    return WallDays(zone, openings)
 
 
 def times_in(times: Sequence[int], low: int, high: int) -> Sequence[int]:

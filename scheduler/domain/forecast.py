@@ -17,6 +17,7 @@ from calendars.domain.reasons import NEVER_OPEN, holiday_name
 from calendars.domain.rules import OnBlocked
 from calendars.domain.zones import DAY, Span, Zone, load_zone, to_instant, to_seconds
 from scheduler.domain.cron import Cron, matching_days, parse_cron
+from scheduler.domain.cron_days import wall_days
 from scheduler.domain.occurrences import TICK, to_micro
 from scheduler.domain.schedules import CronSchedule, IntervalSchedule, OnceSchedule, Schedule, occurrences
 from scheduler.domain.walk import cron_seconds
@@ -75,10 +76,11 @@ def where_moved(at: datetime, zone: Zone, gate: Openings, policy: OnBlocked, *, 
         opening = gate.at_or_after(second, second + MOST_DAYS_MOVED * DAY)
         return None if opening is None else to_instant(opening.start)
     day, time = divmod(second + zone.offset_at(second), DAY)
+    days = wall_days(zone, gate)
     step = -1 if policy is OnBlocked.PRECEDING else 1
     for moved_day in range(day + step, day + step * (MOST_DAYS_MOVED + 1), step):
-        target = zone.to_utc(moved_day * DAY + time)
-        if gate.at_or_after(target, target) is not None:
+        if any(low <= time < high for low, high in days.open_parts_of(moved_day)):
+            target = zone.to_utc(moved_day * DAY + time)
             is_shown = target + zone.offset_at(target) == moved_day * DAY + time
             moved = to_instant(target) + (at - to_instant(second) if is_shown else timedelta())
             return moved if moved > since else None

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from calendars.domain.openings import Openings, Parts, daily_superset, without
 from calendars.domain.zones import DAY, load_zone, to_instant, to_seconds
 from scheduler.domain.blocked import advanced, interval_may_ever_fire
-from scheduler.domain.cron_days import CronDays, WallDays, cron_days, may_ever_fire, times_in
+from scheduler.domain.cron_days import CronDays, WallDays, cron_days, may_ever_fire, times_in, wall_days
 from scheduler.domain.occurrences import (
     TICK,
     CronSchedule,
@@ -100,7 +100,7 @@ class _Lattice:
 
     def __init__(self, schedule: IntervalSchedule, openings: Openings) -> None:
         self.schedule = schedule
-        self.days = WallDays(load_zone(schedule.timezone), openings)
+        self.days = wall_days(load_zone(schedule.timezone), openings)
         self.every, self.anchor = schedule.every // TICK, to_micro(schedule.anchor)
         self.is_dense = schedule.every * _MANY_TIMES < timedelta(days=1)
 
@@ -352,7 +352,7 @@ class _Rolls:
     _reach: tuple[int, int] | None = None
 
     def _is_all_open(self, days: CronDays, day: int) -> bool:
-        return days.shift(day) is not None and days.is_open_throughout(days.open_parts(day))
+        return days.shift(day) is not None and days.is_open_throughout(days.open_parts_of(day))
 
 
 def _rolled_once(
@@ -363,7 +363,7 @@ def _rolled_once(
         return None
     if _is_open(openings, occurrence):
         return Fire(occurrence, occurrence)
-    days = WallDays(load_zone(schedule.timezone), openings)
+    days = wall_days(load_zone(schedule.timezone), openings)
     second = to_seconds(occurrence)
     day, time = divmod(to_micro(occurrence) + days.zone.offset_at(second) * _SECOND, DAY * _SECOND)
     limit = openings.search_limit(second)
