@@ -15,7 +15,8 @@ from rest_framework.request import Request
 from croniq_site.kernel.clock import Clock, DatabaseClock
 from croniq_site.kernel.errors import Forbidden
 from runners.domain.scopes import SCOPES, Principal
-from runners.queries.principals import principal_of, raw_key_of
+from runners.queries.principals import raw_key_of
+from runners.services.keys import recognise
 
 PUBLIC = "public"
 """What a view declares as the scope of a method that asks for no key."""
@@ -40,7 +41,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         if not header.strip():
             return None
         raw_key = raw_key_of(header)
-        principal = None if raw_key is None else principal_of(raw_key, now_of(request))
+        principal = None if raw_key is None else recognise(raw_key, now_of(request))
         if principal is None:
             # One answer for unknown, expired and revoked: which of them it is helps only somebody who guesses.
             raise AuthenticationFailed("This API key is unknown, expired or revoked. Create one with create_api_key.")

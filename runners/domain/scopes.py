@@ -52,6 +52,10 @@ class Principal:
     def has(self, scope: str) -> bool:
         return ADMIN in self.scopes or scope in self.scopes
 
+    def may_grant(self, scopes: Iterable[str]) -> bool:
+        """True where it has all of these itself: who hands out keys must not hand itself what it was not given."""
+        return all(self.has(scope) for scope in scopes)
+
     def sees(self, tenant: str) -> bool:
         return self.tenant is None or self.tenant == tenant
 

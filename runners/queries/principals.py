@@ -20,13 +20,20 @@ def raw_key_of(authorization: str) -> str | None:
 
 def principal_of(raw_key: str, now: datetime) -> Principal | None:
     """Return whose ``raw_key`` is; None if it is unknown, expired or revoked, or its client inactive."""
-    key = (
+    key = live_key(raw_key, now)
+    return None if key is None else principal_from(key)
+
+
+def live_key(raw_key: str, now: datetime) -> ApiKey | None:
+    """Return the key with its client; None if it is unknown, expired or revoked, or its client inactive."""
+    return (
         ApiKey.objects.select_related("client")
         .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now))
         .filter(digest=digest_of(raw_key), revoked_at__isnull=True, client__is_active=True)
         .first()
     )
-    if key is None:
-        return None
+
+
+def principal_from(key: ApiKey) -> Principal:
     client = key.client
     return Principal(client_id=client.pk, name=client.name, tenant=client.tenant, scopes=frozenset(client.scopes))

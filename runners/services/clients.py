@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Collection, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import IntegrityError
 
@@ -60,13 +60,58 @@ def edit_client(
         raise _taken(name) from None
 
 
-def issue_key(client: ApiClient, now: datetime, *, expires_at: datetime | None = None) -> str:
-    """Make one more key for ``client`` and return it. It is shown this once: only its digest is kept."""
+def issue_key(client: ApiClient, now: datetime, *, expires_at: datetime | None = None, actor: Actor = SYSTEM) -> str:
+    """Make one more key for ``client`` and return it, as `make_key` does, without its row."""
+    return make_key(client, now, expires_at=expires_at, actor=actor)[1]
+
+
+def make_key(
+    client: ApiClient, now: datetime, *, expires_at: datetime | None = None, actor: Actor = SYSTEM
+) -> tuple[ApiKey, str]:
+    """Make one more key for ``client``: its row and the key itself, shown this once; only its digest is kept."""
+    with write_transaction():
+        return _new_key(client, now, expires_at, "api_key.issued", actor)
+
+
+def rotate_key(key_id: int, now: datetime, grace: timedelta, *, actor: Actor = SYSTEM) -> tuple[ApiKey, str]:
+    """Make a key that takes the place of another, which goes on for ``grace`` at most. Returns the new one.
+
+    The new one lives as long as the old was made to. Refuses an old one that opens nothing any more (`Conflict`
+    ``key_ended``); raises NotFound.
+    """
+    with write_transaction():
+        old = (
+            ApiKey.objects.select_for_update(of=("self",), no_key=True)
+            .select_related("client")
+            .filter(pk=key_id)
+            .first()
+        )
+        if old is None:
+            raise NotFound("There is no such API key.")
+        if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
+            raise Conflict("This API key opens nothing any more; make a new one.", code="key_ended")
+        ends_at = now + grace
+        if old.expires_at is None or ends_at < old.expires_at:
+            ApiKey.objects.filter(pk=old.pk, revoked_at__isnull=True).update(expires_at=ends_at)
+        expires_at = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+        return _new_key(old.client, now, expires_at, "api_key.rotated", actor, {"replaces": old.prefix})
+
+
+def _new_key(
+    client: ApiClient,
+    now: datetime,
+    expires_at: datetime | None,
+    action: str,
+    actor: Actor,
+    more: dict[str, str] | None = None,
+) -> tuple[ApiKey, str]:
     raw = KEY_START + secrets.token_urlsafe(32)
-    ApiKey.objects.create(
+    key = ApiKey.objects.create(
         client=client, prefix=raw[:PREFIX_LENGTH], digest=digest_of(raw), created_at=now, expires_at=expires_at
     )
-    return raw
+    diff = {"prefix": key.prefix, "expires_at": expires_at.isoformat() if expires_at else None, **(more or {})}
+    record_events([_event(action, client, actor, diff)], now)
+    return key, raw
 
 
 def revoke_keys(key_ids: Collection[int], now: datetime, *, actor: Actor = SYSTEM) -> int:

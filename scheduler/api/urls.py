@@ -4,6 +4,7 @@ from django.urls import path, re_path
 
 from runners.api.errors import not_found
 from scheduler.api.views import (
+    api_clients,
     audit,
     calendar_preview,
     calendars,
@@ -64,6 +65,11 @@ urlpatterns = [
     path("v1/insights/failures", insights.Failures.as_view()),
     path("v1/tags", insights.Tags.as_view()),
     path("v1/audit", audit.Audit.as_view()),
+    path("v1/api-clients", api_clients.ApiClients.as_view()),
+    path("v1/api-clients/<str:client_id>", api_clients.OneApiClient.as_view()),
+    path("v1/api-keys", api_clients.ApiKeys.as_view()),
+    path("v1/api-keys/<str:key_id>", api_clients.OneApiKey.as_view()),
+    path("v1/api-keys/<str:key_id>/rotate", api_clients.RotateApiKey.as_view()),
     path("v1/runners", runners.Runners.as_view()),
     path("v1/runners/<str:runner_id>", runners.OneRunner.as_view()),
     path("v1/dead-letters", dead_letters.DeadLetters.as_view()),

@@ -54,6 +54,8 @@ def path_of(route: str) -> str:
         .replace("<str:calendar_id>", "1")
         .replace("<path:name>", "db")
         .replace("<str:runner_id>", "nobody")
+        .replace("<str:client_id>", "1")
+        .replace("<str:key_id>", "1")
     )
 
 
