@@ -22,6 +22,7 @@ from scheduler.dashboard.pages import (
     position_text,
     text_in,
 )
+from scheduler.queries.explain import explain
 from scheduler.queries.logs import MOST_LINES, LogRow, log_lines
 from scheduler.queries.runs import STATES, RunDetail, RunFilter, RunRow, planned_runs, run_detail, run_list
 from scheduler.services.cancel import cancel_runs
@@ -76,15 +77,17 @@ def run_page(request: HttpRequest, now: datetime, run_id: UUID) -> HttpResponse:
     detail = _detail(run_id, now)
     after = _number_in(request, "after")
     lines = [] if request.htmx else log_lines(run_id, after=after, limit=LOG_CHUNK)
+    why = explain(run_id, now) if detail.row.state == "queued" else None
     context = {
         "run": detail.row,
         "detail": detail,
+        "why": why,
         "is_over": _is_over(detail),
         "may_cancel": may_act(request.user) and detail.row.completed_at is None,
         **_log(detail, lines, after, shown=0),
         "is_continued": after > 0,
     }
-    return live_answer(request, "dashboard/run.html", "dashboard/_run.html", context, detail)
+    return live_answer(request, "dashboard/run.html", "dashboard/_run.html", context, (detail, why))
 
 
 @page

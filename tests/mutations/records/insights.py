@@ -82,4 +82,20 @@ RECORDS = [
         new="Q(created_at__lt=at)",
         red=[f"{TEST_INSIGHTS}::test_pages_of_the_audit_lose_and_repeat_none_of_one_instant"],
     ),
+    Mutation(
+        name="run-page-says-why-a-run-waits",
+        mechanism="The page of a run that waits follows the reasons, and shows none for one that has started.",
+        file="scheduler/dashboard/runs.py",
+        old='if detail.row.state == "queued" else None',
+        new="if False else None",
+        red=["tests/scheduler/dashboard/test_run.py::test_a_run_that_waits_says_why"],
+    ),
+    Mutation(
+        name="run-page-follows-its-reasons",
+        mechanism="The live head of a run is new when only its reasons are.",
+        file="scheduler/dashboard/runs.py",
+        old='"dashboard/_run.html", context, (detail, why))',
+        new='"dashboard/_run.html", context, detail)',
+        red=["tests/scheduler/dashboard/test_run.py::test_a_reason_that_goes_away_goes_from_the_page"],
+    ),
 ]

@@ -7,7 +7,15 @@ import pytest
 from runners.models import AuditEvent
 from scheduler.dashboard import runs
 from scheduler.models import QueueEntry, Run, RunLog
-from tests.factories import AttemptFactory, QueueEntryFactory, RunFactory, RunLogFactory
+from tests.factories import (
+    AttemptFactory,
+    JobFactory,
+    QueueEntryFactory,
+    RunFactory,
+    RunLogFactory,
+    RunnerFactory,
+    SlotFactory,
+)
 from tests.scheduler.dashboard.conftest import HTMX
 from tests.scheduler.dashboard.markup import Page
 
@@ -187,3 +195,27 @@ def test_a_run_without_lines_says_why(viewer):
     assert "wrote no lines" in Page(viewer.get(f"/runs/{silent.id}")).text
     assert "never started" in Page(viewer.get(f"/runs/{never.id}")).text
     assert not RunLog.objects.exists()
+
+
+def test_a_run_that_waits_says_why(viewer, now):
+    job = JobFactory(max_concurrent=1)
+    holder = QueueEntryFactory(job=job, claimed=True)
+    SlotFactory(run=holder.run)
+    entry = QueueEntryFactory(job=job, state=QueueEntry.State.GATED, available_at=now)
+    page = Page(viewer.get(f"/runs/{entry.run_id}"))
+    assert f"The job {job.job_key} runs at most 1 at once" in page.text
+    assert page.links(f"/runs/{holder.run_id}") == [f"/runs/{holder.run_id}"]
+    assert "No runner that serves the tenant default" not in page.text  # the holder's was seen just now
+    assert "Why it waits" not in Page(viewer.get(f"/runs/{holder.run_id}")).text
+
+
+def test_a_reason_that_goes_away_goes_from_the_page(viewer, now):
+    entry = QueueEntryFactory(available_at=now)
+    page = viewer.get(f"/runs/{entry.run_id}")
+    assert "Why it waits" in Page(page).text
+    (live,) = [values["hx-get"] for values in Page(page).all("div") if values.get("id") == "run"]
+    assert viewer.get(live, headers=HTMX).status_code == 204
+    RunnerFactory(last_poll_at=now)
+    answer = viewer.get(live, headers=HTMX)
+    assert answer.status_code == 200
+    assert "Why it waits" not in Page(answer).text
