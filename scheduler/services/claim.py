@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
-from croniq_site.kernel.database import IDS_PER_QUERY, WRITE_BATCH_ROWS, chunks, write_transaction
+from croniq_site.kernel.database import IDS_PER_QUERY, WRITE_BATCH_ROWS, chunks, is_postgresql
 from scheduler.domain.work import Ask, Buried, Claimed, ClaimOutcome
 from scheduler.metrics.hot import note_claimed
 from scheduler.models import QueueEntry
 from scheduler.services.release import bury
-from scheduler.sql import backend
+from scheduler.sql import backend, hot_statement
 from scheduler.sql.rows import Seats
 
 _log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def claim_due(
     listed: frozenset[UUID] = frozenset(),
 ) -> ClaimOutcome:
     """Claim for one instance from the lanes of one tenant; see `claim_batch`."""
-    return claim_batch(now, [Ask(holder_id, limit, listed)], [lane_ids])[0]
+    return claim_batch(now, [Ask(holder_id, limit, listed)], [tuple(dict.fromkeys(lane_ids))])[0]
 
 
 def claim_batch(
@@ -42,7 +42,7 @@ def claim_batch(
 
     ``tenants`` are the lanes of each tenant in order of preference, the tenants in the order of their turn. Of k wanted
     runs each tenant with something due gets its share at most, k by their number rounded up; what is left over is
-    filled up in the same order. Every run stands in a lane of one tenant only.
+    filled up in the same order. A lane belongs to one tenant and is named once.
 
     A run is due when it is ready and ``available_at <= now``; in the lanes of ``late``, which prefer others, when it
     has been so for HEAD_START; within a lane the oldest goes first, then the smaller id.
@@ -52,20 +52,44 @@ def claim_batch(
     transaction; a larger ask gets 500.
     """
     outcomes: list[ClaimOutcome] = []
-    tenants = [tuple(dict.fromkeys(lane_ids)) for lane_ids in tenants if lane_ids]
+    tenants = [tuple(lane_ids) for lane_ids in tenants if lane_ids]
     for batch in _batches(asks):
+        taken = _Taken.by(batch)
         try:
-            with write_transaction():
-                done = _claim(now, batch, tenants, late)
+            with hot_statement():
+                _claim(now, batch, tenants, late, taken)
         except DatabaseError:
-            # What earlier batches claimed is committed and must be heard of; the others' polls ask again.
-            if not outcomes:
+            # What is committed must be heard of: what earlier batches claimed and, where each statement stands for
+            # itself, what this one had before it failed. The others' polls ask again.
+            stands_for_itself = is_postgresql() and not connection.in_atomic_block
+            kept = taken.outcomes() if stands_for_itself and any(taken.claimed) else []
+            if not outcomes and not kept:
                 raise
-            _log.warning("a claim stopped after %d of %d asks", len(outcomes), len(asks), exc_info=True)
+            outcomes += _counted(kept, now)
+            _log.warning("a claim stopped before the last of %d asks", len(asks), exc_info=True)
             return outcomes + [ClaimOutcome()] * (len(asks) - len(outcomes))
-        note_claimed([claim for outcome in done for claim in outcome.claimed], now)
-        outcomes += done
+        outcomes += _counted(taken.outcomes(), now)
     return outcomes
+
+
+def _counted(outcomes: list[ClaimOutcome], now: datetime) -> list[ClaimOutcome]:
+    note_claimed([claim for outcome in outcomes for claim in outcome.claimed], now)
+    return outcomes
+
+
+@dataclass
+class _Taken:
+    """What a claim has got so far, an ask."""
+
+    claimed: list[list[Claimed]]
+    buried: list[list[Buried]]
+
+    @classmethod
+    def by(cls, asks: Sequence[Ask]) -> _Taken:
+        return cls([[] for _ in asks], [[] for _ in asks])
+
+    def outcomes(self) -> list[ClaimOutcome]:
+        return [ClaimOutcome(tuple(c), tuple(b)) for c, b in zip(self.claimed, self.buried, strict=True)]
 
 
 def _batches(asks: Sequence[Ask]) -> Iterator[list[Ask]]:
@@ -82,12 +106,11 @@ def _batches(asks: Sequence[Ask]) -> Iterator[list[Ask]]:
 
 
 def _claim(
-    now: datetime, asks: list[Ask], tenants: Sequence[Sequence[int]], late: Collection[int]
-) -> list[ClaimOutcome]:
-    claimed: list[list[Claimed]] = [[] for _ in asks]
-    buried: list[list[Buried]] = [[] for _ in asks]
+    now: datetime, asks: list[Ask], tenants: Sequence[Sequence[int]], late: Collection[int], taken: _Taken
+) -> None:
     if not tenants:
-        return [ClaimOutcome() for _ in asks]
+        return
+    claimed, buried = taken.claimed, taken.buried
 
     def fill(places: list[int], listed: frozenset[UUID]) -> None:
         """One statement for the asks at ``places``, which leaves all of ``listed`` alone; again while it buries."""
@@ -118,7 +141,6 @@ def _claim(
         for place in hungry:
             if again - asks[place].listed:
                 fill([place], asks[place].listed)
-    return [ClaimOutcome(tuple(c), tuple(b)) for c, b in zip(claimed, buried, strict=True)]
 
 
 def _due_among(run_ids: frozenset[UUID], tenants: Sequence[Sequence[int]], now: datetime) -> set[UUID]:

@@ -18,8 +18,9 @@ from scheduler.services import queue
 from scheduler.services.admit import settle_jobs_later
 from scheduler.services.release import JOB_DELETED
 from scheduler.services.wake import tell, wake
-from scheduler.sql import backend
+from scheduler.sql import backend, hot_statement
 from scheduler.sql.locks import lock_passed_deadlines
+from scheduler.sql.rows import Closed
 
 ACKS_PER_TRANSACTION = 150
 """Each ack writes up to three rows (entry, run, letter or attempt): together no more than 500."""
@@ -63,9 +64,7 @@ def _finish_distinct(acks: Sequence[Ack], now: datetime, rng: Random) -> dict[UU
     answers: dict[UUID, AckAnswer] = {}
     successes = [ack for ack in acks if ack.status is AckStatus.SUCCESS]
     if successes:
-        with write_transaction():
-            closed = backend().complete(successes, now)
-            settle_jobs_later({one.job_id for one in closed if one.is_limited}, now)
+        closed = _complete(successes, now)
         note_ended([(one.job_id, Run.Verdict.COMPLETED.value, one.duration_ms) for one in closed])
         answers.update((one.run_id, AckAnswer.ACCEPTED) for one in closed)
     # In a transaction of their own: each locks its entries in the order of run ids, from the first to the last.
@@ -76,6 +75,21 @@ def _finish_distinct(acks: Sequence[Ack], now: datetime, rng: Random) -> dict[UU
         note_ended([(entry.job_id, queue.ending_state(entry.job).value, None) for entry in ended])
         answers.update(given)
     return answers
+
+
+def _complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
+    """End the runs that succeeded and return them. What holds slots is closed in a transaction that hands them on."""
+    with hot_statement():
+        found = backend().complete(acks, now)
+        settle_jobs_later({one.job_id for one in found if one.is_limited and one.is_closed}, now)
+    closed = [one for one in found if one.is_closed]
+    limited = {one.run_id for one in found if not one.is_closed}
+    if limited:
+        with write_transaction():
+            more = backend().complete([ack for ack in acks if ack.run_id in limited], now, limited=True)
+            settle_jobs_later({one.job_id for one in more if one.is_limited}, now)
+        closed += more
+    return closed
 
 
 def _finish_others(acks: Sequence[Ack], now: datetime, rng: Random) -> tuple[dict[UUID, AckAnswer], list[QueueEntry]]:

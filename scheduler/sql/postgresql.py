@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import lru_cache
 from uuid import UUID
 
-from django.db import connection
-
 from scheduler.domain.work import HEAD_START, Ack, Claimed
-from scheduler.sql.rows import LIMITED, Closed, Pick, Seats, json_of, limited
+from scheduler.sql.prepared import array, rows_of
+from scheduler.sql.rows import Closed, Pick, Seats, json_of, limited_sql
 
 SKIP_LOCKED = "FOR UPDATE SKIP LOCKED"
 
@@ -25,8 +25,9 @@ SKIP_LOCKED = "FOR UPDATE SKIP LOCKED"
 #   into the claimable index for each of their lanes, until one is found.
 # - `picked` goes around twice: every hungry tenant gets its share of the seats at most, then what is left is filled up
 #   in the same order, behind what the tenant has got already. The laterals look into one lane after the other and stop
-#   at the last seat: exactly as many rows are locked as are taken, lanes not reached cost nothing. The inner LIMITs are
-#   constants so that the planner knows that few rows are wanted and reads the index in order.
+#   at the last seat: exactly as many rows are locked as are taken, lanes not reached cost nothing. The inner LIMIT is
+#   never reached; it is there for the planner, who takes one that he cannot know for a tenth of the rows, and so reads
+#   the index in order instead of sorting what the whole lane has.
 CLAIM = """
 WITH current AS MATERIALIZED (
     SELECT a.ask, a.holder_id, a.want
@@ -39,17 +40,15 @@ WITH current AS MATERIALIZED (
     SELECT c.ask, c.holder_id, row_number() OVER (ORDER BY turn, c.ask) AS seat
     FROM current c, generate_series(1, c.want) AS turn
 ), hungry AS MATERIALIZED (
-    SELECT t.turn, t.lane_ids, t.due_ats
-    FROM (
-        SELECT l.turn, array_agg(l.lane_id ORDER BY l.place) AS lane_ids,
-            array_agg(l.due_at ORDER BY l.place) AS due_ats
-        FROM unnest(%s::bigint[], %s::int[], %s::timestamptz[]) WITH ORDINALITY AS l(lane_id, turn, due_at, place)
-        GROUP BY l.turn
-        ORDER BY l.turn
-    ) t,
+    SELECT t.turn, t.lane_ids
+    FROM unnest(%s::text[]) WITH ORDINALITY AS t(lane_ids, turn),
     LATERAL (
         SELECT 1
-        FROM unnest(t.lane_ids, t.due_ats) AS l(lane_id, due_at),
+        FROM (
+            SELECT lane_id,
+                CASE WHEN lane_id = ANY (%s::bigint[]) THEN %s::timestamptz ELSE %s::timestamptz END AS due_at
+            FROM unnest(t.lane_ids::bigint[]) AS lane_id
+        ) l,
         LATERAL (
             SELECT 1 FROM scheduler_queueentry d
             WHERE d.state = 0 AND d.lane_id = l.lane_id AND d.available_at <= l.due_at AND d.run_id <> ALL (%s::uuid[])
@@ -60,7 +59,7 @@ WITH current AS MATERIALIZED (
     ) has_due
     LIMIT (SELECT count(*) FROM seats)
 ), turns AS (
-    SELECT around, h.turn, h.lane_ids, h.due_ats,
+    SELECT around, h.turn, h.lane_ids,
         ceil((SELECT count(*) FROM seats)::numeric / (SELECT count(*) FROM hungry)) AS share
     FROM generate_series(1, 2) AS around, hungry h
     ORDER BY around, h.turn
@@ -69,13 +68,17 @@ WITH current AS MATERIALIZED (
     FROM turns t,
     LATERAL (
         SELECT l.place, due.*
-        FROM unnest(t.lane_ids, t.due_ats) WITH ORDINALITY AS l(lane_id, due_at, place),
+        FROM (
+            SELECT lane_id, place,
+                CASE WHEN lane_id = ANY (%s::bigint[]) THEN %s::timestamptz ELSE %s::timestamptz END AS due_at
+            FROM unnest(t.lane_ids::bigint[]) WITH ORDINALITY AS a(lane_id, place)
+        ) l,
         LATERAL (
             SELECT e.run_id, e.attempt, e.max_attempts, e.available_at
             FROM scheduler_queueentry e
             WHERE e.state = 0 AND e.lane_id = l.lane_id AND e.available_at <= l.due_at AND e.run_id <> ALL (%s::uuid[])
             ORDER BY e.available_at, e.run_id
-            LIMIT 1000
+            LIMIT 2 * (SELECT count(*) FROM seats)
             FOR UPDATE SKIP LOCKED
         ) due
         LIMIT CASE t.around WHEN 1 THEN t.share END OFFSET CASE t.around WHEN 1 THEN 0 ELSE t.share END
@@ -111,38 +114,44 @@ ORDER BY seat NULLS LAST, run_id
 """
 
 # `held` locks in the order of run ids and looks at the guard again after a wait; the DELETE then takes what is ours.
+# Runs that hold slots are named and left: what they hold goes on to others in the same transaction, and this is none.
+# `state + 0` keeps the planner from the partial indexes: where he believes that hardly anything is claimed he would
+# read all claims from one of them for every ack, instead of each entry by its key.
 COMPLETE = """
 WITH acks AS MATERIALIZED (
     SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[])
         AS a(run_id, attempt, runner_id, duration_ms)
 ), held AS MATERIALIZED (
-    SELECT q.run_id, q.attempt, q.holder_id, r.runner_id, a.duration_ms
+    SELECT q.run_id, q.job_id, q.attempt, q.holder_id, r.runner_id, a.duration_ms, LIMITED AS is_limited
     FROM acks a
     JOIN scheduler_queueentry q ON q.run_id = a.run_id
+    JOIN scheduler_job j ON j.id = q.job_id
     JOIN runners_runnerinstance i ON i.id = q.holder_id
     JOIN runners_runner r ON r.id = i.runner_id
-    WHERE q.state = 3 AND q.attempt = a.attempt AND r.runner_id = a.runner_id
+    WHERE q.state + 0 = 3 AND q.attempt = a.attempt AND r.runner_id = a.runner_id
     ORDER BY q.run_id
     FOR UPDATE OF q
 ), done AS (
     DELETE FROM scheduler_queueentry q USING held h
-    WHERE q.run_id = h.run_id AND q.state = 3 AND q.attempt = h.attempt AND q.holder_id = h.holder_id
-    RETURNING q.run_id, q.job_id, q.attempt, q.claimed_at, h.runner_id, h.duration_ms
+    WHERE q.run_id = h.run_id AND q.state + 0 = 3 AND q.attempt = h.attempt AND q.holder_id = h.holder_id
+        AND (%s::boolean OR NOT h.is_limited)
+    RETURNING q.run_id, q.job_id, q.attempt, q.claimed_at, h.runner_id, h.duration_ms, h.is_limited
 ), freed AS (
-    DELETE FROM scheduler_slot s USING done d, scheduler_job j
-    WHERE s.run_id = d.run_id AND j.id = d.job_id
-        AND (j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL OR j.overlap <> 'parallel')
-    RETURNING s.run_id
+    DELETE FROM scheduler_slot s USING done d WHERE s.run_id = d.run_id AND d.is_limited
+), closed AS (
+    UPDATE scheduler_run r
+    SET verdict = 'completed', attempt = d.attempt, runner_id = d.runner_id, claimed_at = d.claimed_at,
+        finished_at = n.now,
+        duration_ms = COALESCE(
+            d.duration_ms, GREATEST(0, floor(extract(epoch FROM n.now - d.claimed_at) * 1000))::bigint
+        )
+    FROM done d, (SELECT %s::timestamptz AS now) n
+    WHERE r.id = d.run_id AND r.verdict IS NULL
+    RETURNING r.id, r.job_id, d.is_limited, r.duration_ms
 )
-UPDATE scheduler_run r
-SET verdict = 'completed', attempt = d.attempt, runner_id = d.runner_id, claimed_at = d.claimed_at,
-    finished_at = n.now,
-    duration_ms = COALESCE(
-        d.duration_ms, GREATEST(0, floor(extract(epoch FROM n.now - d.claimed_at) * 1000))::bigint
-    )
-FROM done d, (SELECT %s::timestamptz AS now) n
-WHERE r.id = d.run_id AND r.verdict IS NULL
-RETURNING r.id, r.job_id, EXISTS (SELECT 1 FROM freed f WHERE f.run_id = r.id), r.duration_ms
+SELECT id, job_id, is_limited, duration_ms, true FROM closed
+UNION ALL
+SELECT run_id, job_id, true, NULL, false FROM held WHERE is_limited AND NOT %s::boolean
 """
 
 RENEW_HELD = """
@@ -150,14 +159,14 @@ WITH held AS MATERIALIZED (
     SELECT q.run_id, q.holder_id
     FROM unnest(%s::bigint[], %s::uuid[]) AS a(holder_id, run_id)
     JOIN scheduler_queueentry q ON q.run_id = a.run_id
-    WHERE q.state = 3 AND q.holder_id = a.holder_id
+    WHERE q.state + 0 = 3 AND q.holder_id = a.holder_id
     ORDER BY q.run_id
     FOR UPDATE OF q
 )
 UPDATE scheduler_queueentry q
 SET lease_expires_at = GREATEST(q.lease_expires_at, %s::timestamptz + make_interval(secs => q.lease_seconds))
 FROM held h
-WHERE q.run_id = h.run_id AND q.state = 3 AND q.holder_id = h.holder_id
+WHERE q.run_id = h.run_id AND q.state + 0 = 3 AND q.holder_id = h.holder_id
 RETURNING q.holder_id, q.run_id
 """
 
@@ -178,9 +187,7 @@ def claim_rows(
     Each claimed run has its attempt counted, holder, lease and deadline. Runs whose attempts are used up are locked and
     returned without `Claimed`, to be buried in the same transaction. Only current instances get anything.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(CLAIM, claim_parameters(now, seats, tenants, listed, late))
-        return [_pick(row) for row in cursor.fetchall()]
+    return [_pick(row) for row in rows_of(CLAIM, claim_parameters(now, seats, tenants, listed, late))]
 
 
 def claim_parameters(
@@ -190,18 +197,15 @@ def claim_parameters(
     listed: Sequence[UUID],
     late: Collection[int] = (),
 ) -> list[object]:
-    lanes = [(lane_id, turn) for turn, lane_ids in enumerate(tenants) for lane_id in lane_ids]
-    listed = list(listed)
-    return [
-        list(seats.holders),
-        list(seats.wants),
-        [lane_id for lane_id, _ in lanes],
-        [turn for _, turn in lanes],
-        [now - HEAD_START if lane_id in late else now for lane_id, _ in lanes],
-        listed,
-        listed,
-        now,
-    ]
+    lanes, listed = "{" + ",".join([_quoted(tuple(lane_ids)) for lane_ids in tenants]) + "}", array(listed)
+    seen = [array(late), now - HEAD_START, now, listed]
+    return [array(seats.holders), array(seats.wants), lanes, *seen, *seen, now]
+
+
+@lru_cache(maxsize=10_000)
+def _quoted(lane_ids: tuple[int, ...]) -> str:
+    """A tenant's lanes as an element of an array of arrays' texts."""
+    return f'"{array(lane_ids)}"'
 
 
 def _pick(row: tuple) -> Pick:
@@ -223,27 +227,33 @@ def _pick(row: tuple) -> Pick:
     return Pick(run_id, ask - 1, claimed)
 
 
+def complete(acks: Sequence[Ack], now: datetime, *, limited: bool = False) -> list[Closed]:
+    """Close the runs of those ``acks`` (of distinct runs) whose attempt their runner holds.
+
+    Those of limited jobs are only named (``is_closed`` False) unless ``limited``: then their slots are given back, and
+    whoever asks for that hands them on in the same transaction.
+    """
+    return [Closed(*row) for row in rows_of(complete_text(), complete_parameters(acks, now, limited=limited))]
+
+
 def complete_text() -> str:
-    return COMPLETE.replace(LIMITED, limited())
+    return COMPLETE.replace("LIMITED", limited_sql())
 
 
-def complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
-    """Close the runs of those ``acks`` (of distinct runs) whose attempt their runner holds; give back their slots."""
+def complete_parameters(acks: Sequence[Ack], now: datetime, *, limited: bool) -> list[object]:
     acks = sorted(acks, key=lambda ack: ack.run_id)
-    parameters = [
-        [ack.run_id for ack in acks],
-        [ack.attempt for ack in acks],
+    return [
+        array(ack.run_id for ack in acks),
+        array(ack.attempt for ack in acks),
         [ack.runner_id for ack in acks],
-        [ack.duration_ms for ack in acks],
+        array("NULL" if ack.duration_ms is None else ack.duration_ms for ack in acks),
+        limited,
         now,
+        limited,
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(complete_text(), parameters)
-        return [Closed(*row) for row in cursor.fetchall()]
 
 
 def renew_held(claims: Sequence[tuple[int, UUID]], now: datetime) -> set[tuple[int, UUID]]:
     """Extend the leases of those of ``claims`` (holder, run) that the holder has claimed; never shorten one."""
-    with connection.cursor() as cursor:
-        cursor.execute(RENEW_HELD, [[holder for holder, _ in claims], [run_id for _, run_id in claims], now])
-        return set(cursor.fetchall())
+    holders, run_ids = array(holder for holder, _ in claims), array(run_id for _, run_id in claims)
+    return set(rows_of(RENEW_HELD, [holders, run_ids, now]))

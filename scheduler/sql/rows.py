@@ -31,19 +31,23 @@ class Pick:
 
 @dataclass(frozen=True)
 class Closed:
-    """A run that an ack completed; ``is_limited``: its slots were given back with it; ``duration_ms`` as recorded."""
+    """A run that an ack completed; ``is_limited``: its slots were given back with it; ``duration_ms`` as recorded.
+
+    ``is_closed`` False: not yet, it has slots to be handed on in the transaction that closes it.
+    """
 
     run_id: UUID
     job_id: int
     is_limited: bool
     duration_ms: int
+    is_closed: bool = True
 
 
 LIMITED = "(j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL OR j.overlap <> 'parallel')"
 """Of a job ``j``: its runs hold slots. (So do all, where tenants are limited.)"""
 
 
-def limited() -> str:
+def limited_sql() -> str:
     return LIMITED if settings.CRONIQ_TENANT_MAX_CONCURRENT is None else "true"
 
 

@@ -19,7 +19,7 @@ from django.db import connection
 
 from croniq_site.kernel.database import adapted, instant_of, row_list, uuid_of
 from scheduler.domain.work import HEAD_START, Ack, Claimed
-from scheduler.sql.rows import Closed, Pick, Seats, json_of, limited
+from scheduler.sql.rows import Closed, Pick, Seats, json_of, limited_sql
 
 SKIP_LOCKED = ""
 
@@ -137,14 +137,14 @@ def _facts_of_runs(keys: Sequence[str]) -> dict[str, tuple]:
         return {key: (scheduled_for, metadata) for key, scheduled_for, metadata in cursor.fetchall()}
 
 
-def complete(acks: Sequence[Ack], now: datetime) -> list[Closed]:
-    """As on PostgreSQL."""
+def complete(acks: Sequence[Ack], now: datetime, *, limited: bool = False) -> list[Closed]:
+    """As on PostgreSQL, but those of limited jobs too: the transaction is there anyway."""
     names = dict.fromkeys(["run_id", "attempt", "runner_id", "duration_ms"], "")
     said, parameters = row_list("a", names, [(a.run_id, a.attempt, a.runner_id, a.duration_ms) for a in acks])
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH {said} SELECT q.run_id, q.job_id, q.attempt, q.claimed_at, r.runner_id, a.duration_ms, "
-            f"{limited()} FROM a "
+            f"{limited_sql()} FROM a "
             "JOIN scheduler_queueentry q ON q.run_id = a.run_id JOIN scheduler_job j ON j.id = q.job_id "
             "JOIN runners_runnerinstance i ON i.id = q.holder_id JOIN runners_runner r ON r.id = i.runner_id "
             "WHERE q.state = 3 AND q.attempt = a.attempt AND r.runner_id = a.runner_id",

@@ -19,8 +19,8 @@ RECORDS = [
         edits=[
             Edit(
                 POSTGRESQL,
-                "WHERE q.state = 3 AND q.attempt = a.attempt AND r.runner_id",
-                "WHERE q.state = 3 AND r.runner_id",
+                "WHERE q.state + 0 = 3 AND q.attempt = a.attempt AND r.runner_id",
+                "WHERE q.state + 0 = 3 AND r.runner_id",
             ),
             Edit(
                 SQLITE,
@@ -127,8 +127,8 @@ RECORDS = [
         edits=[
             Edit(
                 POSTGRESQL,
-                "    WHERE s.run_id = d.run_id AND j.id = d.job_id\n",
-                "    WHERE false AND s.run_id = d.run_id AND j.id = d.job_id\n",
+                "WHERE s.run_id = d.run_id AND d.is_limited\n",
+                "WHERE s.run_id = d.run_id AND false\n",
             ),
             Edit(SQLITE, "        if with_slots:\n", "        if False:\n"),
         ],
@@ -140,9 +140,8 @@ RECORDS = [
         edits=[
             Edit(
                 POSTGRESQL,
-                "        AND (j.max_concurrent IS NOT NULL OR j.concurrency_group_id IS NOT NULL "
-                "OR j.overlap <> 'parallel')\n",
-                "",
+                "WHERE s.run_id = d.run_id AND d.is_limited\n",
+                "WHERE s.run_id = d.run_id\n",
             ),
             Edit(SQLITE, "for run_id, *_, is_limited in held if is_limited]", "for run_id, *_, is_limited in held]"),
         ],

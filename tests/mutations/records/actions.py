@@ -34,7 +34,11 @@ RECORDS = [
         name="prefer-is-by-the-claims-instant",
         mechanism="The head start is decided by the claim itself, by its own now, on both databases.",
         edits=[
-            Edit("scheduler/sql/postgresql.py", "now - HEAD_START if lane_id in late else now", "now"),
+            Edit(
+                "scheduler/sql/postgresql.py",
+                "[array(late), now - HEAD_START, now, listed]",
+                "[array(late), now, now, listed]",
+            ),
             Edit("scheduler/sql/sqlite.py", "late_at if lane_id in late else due_at", "due_at"),
         ],
         red=[

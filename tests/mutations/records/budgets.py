@@ -103,9 +103,18 @@ RECORDS = [
     Mutation(
         name="slots-handed-on-by-an-ack",
         mechanism="A completion hands its slots on in the same transaction.",
-        file="scheduler/services/finish.py",
-        old="            settle_jobs_later({one.job_id for one in closed if one.is_limited}, now)\n",
-        new="",
+        edits=[
+            Edit(
+                "scheduler/services/finish.py",
+                "        settle_jobs_later({one.job_id for one in found if one.is_limited and one.is_closed}, now)\n",
+                "",
+            ),
+            Edit(
+                "scheduler/services/finish.py",
+                "            settle_jobs_later({one.job_id for one in more if one.is_limited}, now)\n",
+                "",
+            ),
+        ],
         red=[
             OF_ADMIT + "test_finishing_many_hands_on_as_many",
             EDGE + "test_the_ack_of_a_singleton_lets_a_held_poll_have_the_next_run_at_once",

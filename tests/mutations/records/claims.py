@@ -6,17 +6,19 @@ CLAIM = "tests/scheduler/conformance/test_claim.py::"
 RELEASE = "tests/scheduler/conformance/test_release.py::"
 RACES = "tests/scheduler/conformance/test_races.py::"
 PLANS = "tests/scheduler/conformance/test_plans.py::"
+PREPARED = "tests/scheduler/conformance/test_prepared.py::"
 
 POSTGRESQL = "scheduler/sql/postgresql.py"
 SQLITE = "scheduler/sql/sqlite.py"
+PREPARED_FILE = "scheduler/sql/prepared.py"
 
 RECORDS = [
     Mutation(
         name="claim-skips-locked-rows",
         mechanism="A claim passes over what another claim has locked; it does not wait for it.",
         file=POSTGRESQL,
-        old="            LIMIT 1000\n            FOR UPDATE SKIP LOCKED\n",
-        new="            LIMIT 1000\n            FOR UPDATE\n",
+        old="            LIMIT 2 * (SELECT count(*) FROM seats)\n            FOR UPDATE SKIP LOCKED\n",
+        new="            LIMIT 2 * (SELECT count(*) FROM seats)\n            FOR UPDATE\n",
         red=[RACES + "test_what_one_claim_has_taken_another_passes_over"],
         database="postgresql",
     ),
@@ -24,8 +26,8 @@ RECORDS = [
         name="claim-locks-what-it-takes",
         mechanism="Rows that a claim does not lock would be claimed twice.",
         file=POSTGRESQL,
-        old="            LIMIT 1000\n            FOR UPDATE SKIP LOCKED\n",
-        new="            LIMIT 1000\n",
+        old="            LIMIT 2 * (SELECT count(*) FROM seats)\n            FOR UPDATE SKIP LOCKED\n",
+        new="            LIMIT 2 * (SELECT count(*) FROM seats)\n",
         red=[RACES + "test_what_one_claim_has_taken_another_passes_over"],
         database="postgresql",
         quick=True,
@@ -154,5 +156,80 @@ RECORDS = [
             Edit(SQLITE, "SET state = 3, attempt = q.attempt + 1, ", "SET state = 3, attempt = max(q.attempt, 1), "),
         ],
         red=[RELEASE + "test_a_run_that_kills_every_runner_starts_a_bounded_number_of_times"],
+    ),
+    Mutation(
+        name="hot-statements-are-prepared",
+        mechanism="A hot statement is parsed and planned once a connection.",
+        file=PREPARED_FILE,
+        old="            raw.prepare_threshold = 0  #",
+        new="            #",
+        red=[PREPARED + "test_claims_and_acks_are_planned_once_for_any_number_of_runs"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="hot-plans-are-generic",
+        mechanism="One plan serves any number of rows; it is not made anew for calls that bring few.",
+        file=PREPARED_FILE,
+        old='"SET plan_cache_mode = force_generic_plan; DISCARD PLANS"',
+        new='"DISCARD PLANS"',
+        red=[PREPARED + "test_claims_and_acks_are_planned_once_for_any_number_of_runs"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="hot-plans-are-looked-at-again",
+        mechanism="A plan that was made for an empty queue is not kept when it has filled.",
+        file=PREPARED_FILE,
+        old='"SET plan_cache_mode = force_generic_plan; DISCARD PLANS"',
+        new='"SET plan_cache_mode = force_generic_plan"',
+        red=[PREPARED + "test_a_plan_of_an_empty_queue_is_not_kept_when_it_has_filled"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="hot-statements-stand-alone",
+        mechanism="On PostgreSQL a claim and an ack are one journey each: no transaction is opened around them.",
+        file="scheduler/sql/__init__.py",
+        old="    if is_postgresql():\n        yield\n",
+        new="    if False:\n        yield\n",
+        red=[PREPARED + "test_a_claim_and_its_acks_are_one_journey_each"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="claim-tells-what-it-committed",
+        mechanism="What a claim has committed is told although a later statement of it failed.",
+        file="scheduler/services/claim.py",
+        old="            kept = taken.outcomes() if stands_for_itself and any(taken.claimed) else []\n",
+        new="            kept = []\n",
+        red=[PREPARED + "test_what_was_claimed_is_told_although_the_burying_that_followed_failed"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="claim-reads-lanes-in-order",
+        mechanism="A lane with some hundreds due is read in its order, not sorted for every claim.",
+        file=POSTGRESQL,
+        old="            LIMIT 2 * (SELECT count(*) FROM seats)\n            FOR UPDATE SKIP LOCKED\n",
+        new="            LIMIT 1000\n            FOR UPDATE SKIP LOCKED\n",
+        red=[PREPARED + "test_lanes_of_some_hundreds_are_read_in_their_order_and_never_sorted"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="ack-finds-entries-by-key",
+        mechanism="An ack finds its entry by its key, not in a list of all claims.",
+        file=POSTGRESQL,
+        old="    WHERE q.run_id = h.run_id AND q.state + 0 = 3 AND q.attempt = h.attempt",
+        new="    WHERE q.run_id = h.run_id AND q.state = 3 AND q.attempt = h.attempt",
+        red=[PREPARED + "test_an_ack_finds_its_entry_by_its_key_however_few_are_believed_to_be_claimed"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="slots-are-freed-where-they-are-handed-on",
+        mechanism="An ack that stands for itself leaves runs with slots to the transaction that hands the slots on.",
+        file=POSTGRESQL,
+        old="        AND (%s::boolean OR NOT h.is_limited)\n",
+        new="        AND (%s::boolean OR true)\n",
+        red=[
+            "tests/scheduler/conformance/test_finish.py::"
+            "test_a_run_of_a_limited_job_gives_its_slots_back_whatever_became_of_it"
+        ],
+        database="postgresql",
     ),
 ]

@@ -122,12 +122,12 @@ RECORDS = [
         edits=[
             Edit(
                 POSTGRESQL,
-                "    WHERE q.state = 3 AND q.holder_id = a.holder_id\n",
+                "    WHERE q.state + 0 = 3 AND q.holder_id = a.holder_id\n",
                 "    WHERE q.state IN (3, 4) AND q.holder_id = a.holder_id\n",
             ),
             Edit(
                 POSTGRESQL,
-                "WHERE q.run_id = h.run_id AND q.state = 3 AND q.holder_id = h.holder_id\nRETURNING",
+                "WHERE q.run_id = h.run_id AND q.state + 0 = 3 AND q.holder_id = h.holder_id\nRETURNING",
                 "WHERE q.run_id = h.run_id\nRETURNING",
             ),
             Edit(
@@ -147,7 +147,7 @@ RECORDS = [
         name="renew-held-by-its-holder",
         mechanism="A poll renews nothing that another instance holds.",
         edits=[
-            Edit(POSTGRESQL, "    WHERE q.state = 3 AND q.holder_id = a.holder_id\n", "    WHERE q.state = 3\n"),
+            Edit(POSTGRESQL, "    WHERE q.state + 0 = 3 AND q.holder_id = a.holder_id\n", "    WHERE q.state = 3\n"),
             Edit(SQLITE, "WHERE q.state = 3 AND q.holder_id = a.holder_id", "WHERE q.state = 3"),
         ],
         red=[RENEW + "test_a_poll_renews_what_the_instance_holds_and_nothing_else"],

@@ -26,34 +26,45 @@ MANY = 20_000
 
 
 @pytest.fixture
-def busy_lane(now, database):
+def busy_lane(now):
     """A lane in which 20,000 runs are due at the same instant, another 20,000 of them finished."""
-    job = JobFactory()
+    lane = LaneFactory()
+    busy([lane], MANY, now)
+    assert QueueEntry.objects.count() == MANY
+    return lane
+
+
+def busy(lanes, number, now, *, is_analyzed=True):
+    """Make as many due runs in these lanes, dealt out in turn, and as many finished ones."""
+    jobs = [JobFactory(lane=lane, tenant=lane.tenant) for lane in lanes]
     new_id, numbers = {
-        "postgresql": ("gen_random_uuid()", f"generate_series(1, {2 * MANY}) AS s(n)"),
+        "postgresql": ("gen_random_uuid()", f"generate_series(1, {2 * number}) AS s(n)"),
         "sqlite": (
             "lower(hex(randomblob(16)))",
             "(WITH RECURSIVE s(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM s "
-            f"WHERE n < {2 * MANY}) SELECT n FROM s) AS s",
+            f"WHERE n < {2 * number}) SELECT n FROM s) AS s",
         ),
-    }[database]
+    }[connection.vendor]
+    first = jobs[0].pk
+    assert [job.pk for job in jobs] == list(range(first, first + len(jobs)))
     with connection.cursor() as cursor:
         # Triggered ones: they may share an instant.
         cursor.execute(
             "INSERT INTO scheduler_run (id, job_id, kind, scheduled_for, occurrence_at, created_at, attempt, reason, "
             "error, runner_id) "
-            f"SELECT {new_id}, %s, 'triggered', %s, %s, %s, 0, '', '', '' FROM {numbers}",
-            [job.pk, *[adapted(now)] * 3],
+            f"SELECT {new_id}, {first} + n - {len(jobs)} * (n / {len(jobs)}), 'triggered', %s, %s, %s, 0, '', '', '' "
+            f"FROM {numbers}",
+            [adapted(now)] * 3,
         )
         cursor.execute(
             "INSERT INTO scheduler_queueentry (run_id, job_id, lane_id, own_lane, state, available_at, attempt, "
             "max_attempts, losses, max_losses, lease_seconds, timeout_seconds, log_bytes) "
-            f"SELECT id, job_id, %s, %s, 0, %s, 0, 4, 0, 2, 60, 300, 0 FROM scheduler_run LIMIT {MANY}",
-            [job.lane_id, False, adapted(now)],
+            "SELECT r.id, r.job_id, j.lane_id, %s, 0, %s, 0, 4, 0, 2, 60, 300, 0 FROM scheduler_run r "
+            f"JOIN scheduler_job j ON j.id = r.job_id LIMIT {number}",
+            [False, adapted(now)],
         )
-        cursor.execute("ANALYZE")
-    assert QueueEntry.objects.count() == MANY
-    return job.lane
+        if is_analyzed:
+            cursor.execute("ANALYZE")
 
 
 def plan_of(statement: str, parameters: list) -> dict:
@@ -102,14 +113,8 @@ def test_an_ack_reads_by_key_only(now, busy_lane, database):
         pytest.skip("the plan of PostgreSQL")
     holder = RunnerInstanceFactory()
     claimed = claim_due(now, 10, holder.pk, [busy_lane.pk])
-    parameters = [
-        sorted(one.run_id for one in claimed),
-        [1] * 10,
-        [holder.runner.runner_id] * 10,
-        [5] * 10,
-        now,
-    ]
-    plan = plan_of(postgresql.COMPLETE, parameters)
+    acks = [Ack(one.run_id, 1, holder.runner.runner_id, AckStatus.SUCCESS, duration_ms=5) for one in claimed]
+    plan = plan_of(postgresql.complete_text(), postgresql.complete_parameters(acks, now, limited=False))
     big = ("scheduler_run", "scheduler_queueentry")
     assert not [n for n in nodes_of(plan) if n["Node Type"] == "Seq Scan" and n["Relation Name"] in big]
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 800
