@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from calendars.domain.openings import Openings, openings_of, weekly_superset
-from calendars.domain.rules import CalendarSpec
+from calendars.domain.rules import CalendarSpec, OnBlocked
 from calendars.domain.zones import DAY, to_instant, to_seconds
 from scheduler.domain.cron_days import cron_days, may_ever_fire
 from scheduler.domain.occurrences import (
@@ -88,6 +88,17 @@ def _next_promising(schedule: CronSchedule, at: int, last: int | None, openings:
     limit = openings.search_limit(at) if last is None else last
     day = days.first_open_day(first, limit // DAY + 1)
     return None if day is None else max(at, days.zone.to_utc(day * DAY))
+
+
+def begin_matters(policy: OnBlocked, openings: Openings, after: datetime, since: datetime) -> bool:
+    """Whether occurrences at or before ``since`` could still fire after ``after``, did they count. False is certain."""
+    if policy in (OnBlocked.ADVANCE, OnBlocked.PRECEDING):
+        return since > after
+    if policy is OnBlocked.FOLLOWING or since >= after:
+        return True  # some time of day may have been closed ever since
+    # Whatever was blocked before the calendar was last open has fired.
+    at, least = to_seconds(after), to_seconds(since) + 1
+    return not openings.decision(at).open and openings.closed_since(at, min(least, at)) <= least
 
 
 def deferred(

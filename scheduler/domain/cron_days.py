@@ -85,6 +85,7 @@ class CronDays(WallDays):
     def __init__(self, schedule: CronSchedule, openings: Openings) -> None:
         super().__init__(load_zone(schedule.timezone), openings)
         self.cron = parse_cron(schedule.expression, schedule.hash_key)
+        self._whole_days = wall_days(self.zone, openings)._whole_days  # those of all schedules of the zone
         self.times = times_of_day(self.cron)
         self._some_open: dict[Parts, bool] = {}
 
@@ -130,7 +131,7 @@ class CronDays(WallDays):
 
     def _may_fire(self, day: int, any_day: bool) -> bool:
         if any_day or self.shift(day) is not None:
-            return self.has_open_time(self.open_parts(day))
+            return self.has_open_time(self.open_parts_of(day))
         # A clock changes: a time may come twice, or at the end of a gap.
         begin, end = self.zone.to_utc(day * DAY), self.zone.to_utc((day + 1) * DAY)
         return any(

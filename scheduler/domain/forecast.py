@@ -34,12 +34,14 @@ Counter = Callable[[Sequence[int]], list[int]]
 """For instants in microseconds: how many occurrences there are up to and with each, from a fixed one on."""
 
 
-def open_parts(gates: Sequence[Openings], start: datetime, end: datetime) -> OpenParts:
-    """When all of ``gates`` are open, from the second of ``start`` to the one of ``end``."""
+@lru_cache(maxsize=256)
+def open_parts(gates: tuple[Openings, ...], start: datetime, end: datetime) -> OpenParts:
+    """When all of ``gates`` are open, from the second of ``start`` to the one of ``end``. Kept: a page asks it of every
+    trigger of a calendar."""
     parts: OpenParts = [(to_seconds(start), to_seconds(end) + 1)]
     for gate in gates:
         parts = list(_both(parts, [(o.start, o.end) for o in gate.between(parts[0][0], parts[-1][1])] if parts else []))
-    return parts
+    return tuple(parts)
 
 
 def closed_parts(parts: OpenParts, start: datetime, end: datetime) -> OpenParts:

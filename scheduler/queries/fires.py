@@ -92,9 +92,11 @@ def newest_trigger_fires(trigger: Trigger, *, after: datetime, until: datetime, 
     )
 
 
-def next_fires(trigger: Trigger, now: datetime, count: int = 5) -> list[datetime]:
-    """The next instants at which the trigger fires; empty when it never does any more."""
-    return [fire.at for fire in trigger_fires(trigger, after=now, count=count)]
+def next_fires(
+    trigger: Trigger, now: datetime, count: int = 5, *, calendar: CalendarSpec | None = None
+) -> list[datetime]:
+    """The next instants at which the trigger fires, as `trigger_fires`; empty when it never does any more."""
+    return [fire.at for fire in trigger_fires(trigger, after=now, count=count, calendar=calendar)]
 
 
 def _in_window(

@@ -20,15 +20,16 @@ from calendars.domain.rules import CalendarSpec
 from calendars.queries.specs import calendar_spec
 from croniq_site.kernel.errors import InvalidInput
 from scheduler.domain.forecast import counts
-from scheduler.domain.occurrences import to_micro
+from scheduler.domain.occurrences import Fire, to_micro
 from scheduler.models import Job, Trigger
 from scheduler.queries.fires import schedule_of, trigger_fires
 from scheduler.queries.gates import Gates
 
 MOST_BUCKETS = 1000
 MOST_TRIGGERS = 5000
-MOST_OF_A_CALENDAR = 300
-MOST_LISTED = 2000
+MOST_OF_A_CALENDAR = 1000
+MOST_LISTED, LEAST_OF_A_JOB = 2000, 8
+"""So much is listed of all jobs together; of each job at least so many, however many jobs there are."""
 MOST_WALKED, MOST_WALKED_TOGETHER = 1000, 10_000
 """Where arithmetic does not do (a policy moves fires, or triggers of one job meet) so many fires of a trigger, and of
 all triggers, are walked through; beyond them the numbers are bounds."""
@@ -125,8 +126,11 @@ def calendar_forecast(calendar_id: int, edges: list[datetime], *, per_job: int =
 
 
 def _forecast(rows: QuerySet[Trigger], edges: list[datetime], per_job: int, most: int) -> Forecast:
+    triggers = list(rows[:most])
+    if per_job and triggers:
+        per_job = min(per_job, max(LEAST_OF_A_JOB, 4 * MOST_LISTED // len(triggers)))
     reading = _Reading(edges, per_job)
-    for trigger in rows[:most]:
+    for trigger in triggers:
         reading.add(trigger)
     left_out = rows.count() - most if len(reading.seen) == most else 0
     reading.settle()
@@ -168,6 +172,7 @@ class _Reading:
         self.is_exact = True
         self._specs: dict[int, CalendarSpec] = {}
         self._tallies: dict[Hashable, _Tally] = {}
+        self._firsts: dict[Hashable, tuple[list[Fire], list[tuple[datetime, str]]]] = {}
         self._walked = 0
         self._destinations: dict[UUID, Callable[[datetime], datetime | None]] = {}
         self._by_job: dict[int, list[tuple[Trigger, Gates]]] = defaultdict(list)
@@ -208,8 +213,9 @@ class _Reading:
         tallies, coming = [], []
         for trigger, gates in triggers:
             try:
-                tally = self._tally(trigger, gates)
-                coming += self._coming(trigger, gates, tally) if self.per_job else []
+                key = gates.key(trigger)
+                tally = self._tally(key, trigger, gates)
+                coming += self._coming(key, trigger, gates, tally) if self.per_job else []
             except InvalidInput as refused:
                 self._break(trigger, refused)
             else:
@@ -254,7 +260,7 @@ class _Reading:
     def _walk(self, trigger: Trigger, gates: Gates) -> list[datetime] | None:
         """All fires of the trigger in the window; None where they are too many."""
         room = min(MOST_WALKED, MOST_WALKED_TOGETHER - self._walked)
-        found = trigger_fires(trigger, after=gates.first, until=gates.last, count=room + 1) if room > 0 else []
+        found = self._fires(trigger, gates, room + 1) if room > 0 else []
         self._walked += len(found)
         return [fire.at for fire in found] if len(found) <= room and room > 0 else None
 
@@ -264,8 +270,7 @@ class _Reading:
             numbers[bisect_left(self.edges, at) - 1] += 1
         return numbers
 
-    def _tally(self, trigger: Trigger, gates: Gates) -> _Tally:
-        key = gates.key(trigger)
+    def _tally(self, key: Hashable, trigger: Trigger, gates: Gates) -> _Tally:
         if key not in self._tallies:
             self._tallies[key] = self._counted(trigger, gates)
         return self._tallies[key]
@@ -285,24 +290,24 @@ class _Reading:
             return _Tally(allowed, hollow, is_exact=False)
         return _Tally(self._in_buckets(walked), hollow)
 
-    def _coming(self, trigger: Trigger, gates: Gates, tally: _Tally) -> Iterator[Coming]:
+    def _coming(self, key: Hashable, trigger: Trigger, gates: Gates, tally: _Tally) -> Iterator[Coming]:
         """The first fires and the first blocked occurrences, each at most as many as a job lists."""
-        plain = Coming(gates.first, trigger.job.job_key, trigger.pk, trigger.job.paused_at is not None)
-        if any(tally.fires):
-            for fire in trigger_fires(trigger, after=gates.first, until=gates.last, count=self.per_job):
-                moved_from = fire.occurrence_at if fire.occurrence_at != fire.at else None
-                yield replace(plain, at=fire.at, moved_from=moved_from)
-        if any(tally.blocked):
+        if key not in self._firsts:
+            found = self._fires(trigger, gates, self.per_job) if any(tally.fires) else []
+            hollow = list(islice(gates.hollow(), self.per_job)) if any(tally.blocked) else []
+            self._firsts[key] = found, hollow
+        found, hollow = self._firsts[key]
+        named = trigger.job.job_key, trigger.pk, trigger.job.paused_at is not None
+        for fire in found:
+            yield Coming(fire.at, *named, moved_from=fire.occurrence_at if fire.occurrence_at != fire.at else None)
+        if hollow:
             self._destinations[trigger.pk] = gates.destination_of(trigger)
-            for at, rule in islice(gates.hollow(), self.per_job):
-                yield replace(
-                    plain,
-                    at=at,
-                    is_blocked=True,
-                    calendar=trigger.calendar.name,
-                    rule=rule,
-                    policy=trigger.on_blocked,
-                )
+            calendar, policy = trigger.calendar.name, trigger.on_blocked
+            for at, rule in hollow:
+                yield Coming(at, *named, is_blocked=True, calendar=calendar, rule=rule, policy=policy)
+
+    def _fires(self, trigger: Trigger, gates: Gates, count: int) -> list[Fire]:
+        return trigger_fires(trigger, after=gates.first, until=gates.last, count=count, calendar=gates.calendar)
 
 
 def _first(coming: list[Coming], most: int) -> list[Coming]:

@@ -10,9 +10,10 @@ from datetime import datetime
 from calendars.domain.openings import Openings, openings_of
 from calendars.domain.rules import CalendarSpec, Effect, OnBlocked, Rule
 from calendars.domain.zones import load_zone
+from scheduler.domain.blocked import begin_matters
 from scheduler.domain.forecast import blocked, closed_parts, open_parts, where_moved
 from scheduler.domain.occurrences import TICK, to_micro
-from scheduler.domain.schedules import CronSchedule, Schedule
+from scheduler.domain.schedules import Schedule
 from scheduler.models import Trigger
 from scheduler.queries.fires import next_fires, zone_of
 
@@ -40,8 +41,8 @@ class Gates:
         last = max(first, last)
         if calendar is not None and not calendar.rules:
             calendar = None
-        window = [_window(trigger)] if trigger.window_start is not None and trigger.window_end is not None else []
-        gates = [*window, openings_of(calendar)] if calendar is not None else window
+        window = (_window(trigger),) if trigger.window_start is not None and trigger.window_end is not None else ()
+        gates = (*window, openings_of(calendar)) if calendar is not None else window
         return cls(
             schedule,
             first,
@@ -58,28 +59,24 @@ class Gates:
         return self.calendar is not None and self.policy is not OnBlocked.ADVANCE
 
     def key(self, trigger: Trigger) -> Hashable:
-        """What decides the trigger's fires: equal ones are counted once."""
-        schedule = self.schedule
-        if isinstance(schedule, CronSchedule) and "h" not in schedule.expression.lower():
-            schedule = CronSchedule(schedule.expression, schedule.timezone)
-        since = trigger.created_at if self.moves else None
-        return (
-            schedule,
-            self.first,
-            self.last,
-            self.calendar,
-            self.policy,
-            trigger.window_start,
-            trigger.window_end,
-            since,
-        )
+        """What decides the trigger's fires: those of equal ones are the same, and worked out once."""
+        window = trigger.window_start, trigger.window_end
+        return self.schedule, self.first, self.last, trigger.calendar_id, self.policy, window, self._since(trigger)
+
+    def _since(self, trigger: Trigger) -> datetime | None:
+        """The trigger's creation where it decides which occurrences still fire after ``first``."""
+        if self.calendar is None or not begin_matters(
+            self.policy, openings_of(self.calendar), self.first, trigger.created_at
+        ):
+            return None
+        return trigger.created_at
 
     def hollow(self) -> Iterator[tuple[datetime, str]]:
         """The blocked occurrences and what blocks each, within the daily window."""
         if self.calendar is None:
             return iter(())
         gate = openings_of(self.calendar)
-        closed = closed_parts(open_parts([gate], self.first, self.last), self.first, self.last)
+        closed = closed_parts(open_parts((gate,), self.first, self.last), self.first, self.last)
         found = blocked(self.schedule, gate, closed, after=self.first, until=self.last)
         return found if self.wanted is None else (item for item in found if _is_within(self.wanted, item[0]))
 
@@ -96,7 +93,7 @@ class Gates:
         def next_fire(at: datetime) -> datetime | None:
             # All that one closure blocks gives way to the same fire: it is looked for once.
             if not following or (following[0] is not None and following[0] <= at):
-                following[:] = next_fires(trigger, at, 1) or [None]
+                following[:] = next_fires(trigger, at, 1, calendar=calendar) or [None]
             return following[0]
 
         return next_fire

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from calendars.domain.rules import CalendarSpec, parse_rule
+from calendars.domain.openings import openings_of
+from calendars.domain.rules import CalendarSpec, OnBlocked, parse_rule
 from calendars.models import Calendar
 from calendars.queries.specs import calendar_spec
 from calendars.services import checked_calendar
 from croniq_site.kernel.errors import InvalidInput
+from scheduler.domain.blocked import begin_matters
 from scheduler.models import Trigger
 from scheduler.queries.fires import schedule_of, trigger_fires
 
 NEXT_FIRES = 5
-MOST_TRIGGERS = 500
-MOST_WORKED_OUT = 60
+MOST_TRIGGERS = 1000
+MOST_WORKED_OUT = 600
 """So many different schedules are worked out, each before and after: equal ones are worked out once."""
 
 
@@ -65,7 +67,7 @@ def what_if(calendar: Calendar, values: Mapping[str, object], now: datetime, *, 
     rows = list(_triggers(calendar).select_related("job").order_by("job__job_key", "id")[: MOST_TRIGGERS + 1])
     for trigger in rows[:MOST_TRIGGERS]:
         try:
-            key = _key(trigger)
+            key = _key(trigger, now, [spec for spec in (was, changed_to) if spec is not None])
             if key not in known:
                 if len(known) >= MOST_WORKED_OUT:
                     left_out += 1
@@ -103,8 +105,9 @@ def _next(trigger: Trigger, now: datetime, count: int, calendar: CalendarSpec) -
     return tuple(fire.at for fire in trigger_fires(trigger, after=now, count=count, calendar=calendar))
 
 
-def _key(trigger: Trigger) -> Hashable:
+def _key(trigger: Trigger, now: datetime, calendars: list[CalendarSpec]) -> Hashable:
     """What decides the trigger's fires besides the calendar."""
-    since = trigger.created_at if trigger.on_blocked != "advance" else None
+    policy = OnBlocked(trigger.on_blocked)
+    is_bound = any(begin_matters(policy, openings_of(spec), now, trigger.created_at) for spec in calendars)
     bounds = (trigger.not_before, trigger.not_after, trigger.window_start, trigger.window_end)
-    return schedule_of(trigger), trigger.on_blocked, since, bounds
+    return schedule_of(trigger), policy, trigger.created_at if is_bound else None, bounds

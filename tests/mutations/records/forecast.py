@@ -10,6 +10,48 @@ STORIES = "tests/scheduler/api/test_forecast.py::"
 
 RECORDS = [
     Mutation(
+        name="forecast-equal-once",
+        mechanism="The fires of equal schedules on one calendar are worked out once, whatever their triggers' age.",
+        file=GATES,
+        old="return None\n        return trigger.created_at",
+        new="pass\n        return trigger.created_at",
+        red=[STORIES + "test_the_fires_of_equal_schedules_are_worked_out_once_whenever_they_were_made"],
+    ),
+    Mutation(
+        name="forecast-lists-shared",
+        mechanism="What equal schedules list is worked out once.",
+        file=QUERY,
+        old="if key not in self._firsts:",
+        new="if True:",
+        red=[STORIES + "test_the_fires_of_equal_schedules_are_worked_out_once_whenever_they_were_made"],
+    ),
+    Mutation(
+        name="forecast-lists-shrink",
+        mechanism="With many jobs each lists less: what is cut afterwards is not worked out.",
+        file=QUERY,
+        old="per_job = min(per_job, max(LEAST_OF_A_JOB, 4 * MOST_LISTED // len(triggers)))",
+        new="pass",
+        red=[STORIES + "test_with_many_jobs_each_lists_less"],
+    ),
+    Mutation(
+        name="forecast-days-kept",
+        mechanism="The days on which a calendar is open are looked up once for all that roll.",
+        file="scheduler/domain/cron_days.py",
+        old="parts = self._whole_days[day] = self.open_parts(day)",
+        new="parts = self.open_parts(day)",
+        red=[PURE + "test_where_it_goes_is_looked_up_by_days_that_are_kept"],
+    ),
+    Mutation(
+        name="forecast-begin-matters",
+        mechanism="A trigger's creation is left out of account only where nothing from before it could still fire.",
+        file="scheduler/domain/blocked.py",
+        old="return not openings.decision(at).open and openings.closed_since(at, min(least, at)) <= least",
+        new="return False",
+        red=[
+            "tests/scheduler/domain/test_schedules.py::test_a_begin_matters_while_what_it_blocked_has_not_fired",
+        ],
+    ),
+    Mutation(
         name="forecast-fold-counted-once",
         mechanism="A fixed-time match that comes twice is counted once.",
         file=DOMAIN,

@@ -217,6 +217,41 @@ def test_what_all_together_list_is_bounded_and_the_rest_counted(now, monkeypatch
     assert (ahead(now).left_out, len(ahead(now).jobs)) == (1, 3)
 
 
+def test_the_fires_of_equal_schedules_are_worked_out_once_whenever_they_were_made(
+    now, working_days, monkeypatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(
+        forecasts, "trigger_fires", lambda trigger, **how: asked.append(1) or trigger_fires(trigger, **how)
+    )
+    for n, policy in enumerate(["advance", "defer", "preceding"] * 2):
+        job = make_job(now - n * DAY, f"a:{n}")
+        made = {"cron_expression": "0 9 * * *", "calendar": "working", "on_blocked": policy}
+        make_trigger(job, now - n * DAY, **made)
+    found = ahead(now, 7 * DAY)
+    # To count what a policy moves it is walked through, once for each policy.
+    assert len(asked) == 3 + 2
+    assert len({(job.fires, job.blocked) for job in found.jobs}) == 3 - 1
+    for one, other in zip(found.jobs[:3], found.jobs[3:], strict=True):
+        assert [(item.at, item.moved_from) for item in one.coming] == [(i.at, i.moved_from) for i in other.coming]
+
+
+def test_with_many_jobs_each_lists_less(now, monkeypatch) -> None:
+    for n in range(4):
+        make_trigger(make_job(now, f"a:{n}"), now, every="1m")
+    monkeypatch.setattr(forecasts, "MOST_LISTED", 13)
+    monkeypatch.setattr(forecasts, "LEAST_OF_A_JOB", 2)
+    asked = []
+    monkeypatch.setattr(
+        forecasts, "trigger_fires", lambda trigger, **how: asked.append(how) or trigger_fires(trigger, **how)
+    )
+    ahead(now, per_job=50)
+    assert [how["count"] for how in asked] == [13]
+    monkeypatch.setattr(forecasts, "LEAST_OF_A_JOB", 40)
+    ahead(now, per_job=50)
+    assert asked[-1]["count"] == 40
+
+
 def test_another_tenants_jobs_are_not_told(now) -> None:
     make_trigger(make_job(now, "a:mine", tenant="one"), now, every="10m")
     make_trigger(make_job(now, "a:theirs", tenant="two"), now, every="10m")

@@ -15,6 +15,7 @@ from calendars.domain.openings import Openings
 from calendars.domain.reasons import NEVER_OPEN
 from calendars.domain.rules import CalendarSpec, Effect, HolidaySet, OnBlocked, Rule
 from calendars.domain.zones import load_zone
+from scheduler.domain.cron_days import WallDays
 from scheduler.domain.forecast import blocked, closed_parts, counts, open_parts, where_moved, why_closed
 from scheduler.domain.occurrences import to_micro
 from scheduler.domain.schedules import CronSchedule, IntervalSchedule, OnceSchedule, fires, occurrences
@@ -76,7 +77,7 @@ def edges(draw) -> list[datetime]:
 @settings(max_examples=60, deadline=None)
 @given(schedules, edges(), st.lists(gates, max_size=2))
 def test_what_is_counted_is_what_a_walk_finds(schedule, edges, gates) -> None:
-    parts = open_parts(gates, edges[0], edges[-1]) if gates else None
+    parts = open_parts(tuple(gates), edges[0], edges[-1]) if gates else None
     walked = [
         sum(
             all(gate.decision(int(at.timestamp())).open for gate in gates)
@@ -103,7 +104,7 @@ def test_changes_of_the_clock_are_counted_as_they_are_walked(zone: str, expressi
 @given(gates, edges())
 def test_open_and_closed_parts_are_all_there_is(gate, edges) -> None:
     start, end = edges[0], edges[-1]
-    parts = open_parts([gate], start, end)
+    parts = open_parts((gate,), start, end)
     both = sorted([*parts, *closed_parts(parts, start, end)])
     assert both[0][0] == int(start.timestamp())
     assert both[-1][1] == int(end.timestamp()) + 1
@@ -140,7 +141,7 @@ def vienna(day: int, hour: int = 9) -> datetime:
 
 
 def hollow(schedule, gate, after, until) -> list[tuple[datetime, str]]:
-    closed = closed_parts(open_parts([gate], after, until), after, until)
+    closed = closed_parts(open_parts((gate,), after, until), after, until)
     return list(blocked(schedule, gate, closed, after=after, until=until))
 
 
@@ -207,3 +208,14 @@ def test_a_roll_that_never_ends_is_given_up_after_400_days() -> None:
     before = office.days_looked_at
     assert where_moved(vienna(1, 22), load_zone("UTC"), office, OnBlocked.FOLLOWING, since=vienna(1)) is None
     assert office.days_looked_at - before <= 401
+
+
+def test_where_it_goes_is_looked_up_by_days_that_are_kept(monkeypatch) -> None:
+    office = Openings(CalendarSpec("UTC", (Rule(Effect.INCLUDE, "office", window=(time(9), time(17))),)))
+    asked: list[int] = []
+    monkeypatch.setattr(
+        WallDays, "open_parts", lambda self, day, *of, real=WallDays.open_parts: asked.append(day) or real(self, day)
+    )
+    for hour in (20, 21, 22):
+        assert where_moved(vienna(1, hour), load_zone("UTC"), office, OnBlocked.FOLLOWING, since=vienna(1)) is None
+    assert len(asked) == len(set(asked)) == 400

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from calendars.domain.errors import InvalidField
 from calendars.domain.openings import is_open, next_open, openings_of
 from calendars.domain.rules import CalendarSpec, OnBlocked, parse_rule
+from scheduler.domain.blocked import begin_matters
 from scheduler.domain.newest import newest_fires
 from scheduler.domain.schedules import (
     CronSchedule,
@@ -170,6 +171,30 @@ def test_defer_gives_each_occurrence_at_the_first_open_instant_each_instant_once
             expected.setdefault(opened, occurrence)
     found = fires(schedule, after=after, until=until, calendar=spec, on_blocked=OnBlocked.DEFER, since=since)
     assert found == [Fire(opened, occurrence) for opened, occurrence in sorted(expected.items())]
+
+
+@settings(max_examples=60, deadline=None, phases=NO_SHRINKING)
+@given(
+    schedule=st.sampled_from(SCHEDULES),
+    spec=st.sampled_from(CALENDARS),
+    policy=st.sampled_from(list(OnBlocked)),
+    after=HOURS,
+    age=st.integers(0, 24 * 20).map(lambda hours: timedelta(hours=hours)),
+)
+def test_a_begin_that_does_not_matter_changes_no_fire(schedule, spec, policy, after, age):
+    asked = {"after": after, "until": after + timedelta(days=8), "calendar": spec, "on_blocked": policy}
+    if not begin_matters(policy, openings_of(spec), after, after - age):
+        assert fires(schedule, since=after - age, **asked) == fires(schedule, since=ANCHOR, **asked)
+
+
+def test_a_begin_matters_while_what_it_blocked_has_not_fired():
+    friday_evening, openings = NOON + timedelta(hours=7), openings_of(OFFICE)
+    assert begin_matters(OnBlocked.DEFER, openings, NOON + timedelta(days=1), friday_evening)
+    assert begin_matters(OnBlocked.DEFER, openings, friday_evening, friday_evening)
+    assert not begin_matters(OnBlocked.DEFER, openings, NOON + timedelta(days=1), NOON)
+    assert not begin_matters(OnBlocked.DEFER, openings, NOON, NOON - SECOND)
+    assert not begin_matters(OnBlocked.PRECEDING, openings, friday_evening, friday_evening)
+    assert begin_matters(OnBlocked.FOLLOWING, openings, friday_evening, ANCHOR)
 
 
 def test_what_a_closure_blocked_before_the_question_still_fires_at_its_end():
