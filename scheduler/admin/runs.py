@@ -20,6 +20,7 @@ from scheduler.models import (
     Slot,
     Tally,
 )
+from scheduler.services.planning import MOST_COUNTED
 
 
 @admin.register(Run)
@@ -62,10 +63,14 @@ class SlotAdmin(ReadOnlyAdmin):
 
 @admin.register(SkippedSpan)
 class SkippedSpanAdmin(ReadOnlyAdmin):
-    list_display = ("job", "first_at", "last_at", "count", "reason")
+    list_display = ("job", "first_at", "last_at", "fires", "reason")
     list_select_related = ("job",)
     search_fields = ("=job__job_key",)
     ordering = ("-id",)
+
+    @admin.display(description="Fires", ordering="count")
+    def fires(self, span: SkippedSpan) -> str:
+        return f"{'≥ ' if span.count == MOST_COUNTED else ''}{span.count:,}"
 
 
 @admin.register(DeadLetter)

@@ -10,12 +10,13 @@ from datetime import datetime
 from calendars.domain.openings import Openings, openings_of
 from calendars.domain.rules import CalendarSpec, Effect, OnBlocked, Rule
 from calendars.domain.zones import load_zone
+from calendars.queries.specs import calendar_spec
 from scheduler.domain.blocked import begin_matters
-from scheduler.domain.forecast import blocked, closed_parts, open_parts, where_moved
+from scheduler.domain.forecast import blocked, closed_parts, counts, open_parts, where_moved
 from scheduler.domain.occurrences import TICK, to_micro
 from scheduler.domain.schedules import Schedule
 from scheduler.models import Trigger
-from scheduler.queries.fires import next_fires, zone_of
+from scheduler.queries.fires import next_fires, schedule_of, zone_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,17 @@ class Gates:
             return following[0]
 
         return next_fire
+
+
+def fires_counted(trigger: Trigger, *, after: datetime, until: datetime) -> int | None:
+    """How many fires of the trigger are in (after, until], by arithmetic; None where a policy moves fires, so that only
+    a walk tells. What it costs grows with the days, not with the fires."""
+    calendar = calendar_spec(trigger.calendar) if trigger.calendar is not None else None
+    gates = Gates.of(trigger, schedule_of(trigger), calendar, [after, until])
+    if gates.moves:
+        return None
+    (number,) = counts(gates.schedule, [to_micro(gates.first), to_micro(gates.last)], gates.allowed)
+    return number
 
 
 def _window(trigger: Trigger) -> Openings:

@@ -1,10 +1,13 @@
 """Plan one trigger: which of its fires become runs now. `materialize` does it for all that are due, `replan` for a job
-that was edited; both hold the lock of the job."""
+that was edited; both hold the lock of the job.
+
+Plans are in microseconds since 1970, as the statements that carry them out.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -12,26 +15,28 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError
 
-from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks
+from croniq_site.kernel.database import chunks
 from croniq_site.kernel.ids import uuid7_of
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import Event, record_events
 from scheduler.domain.downtime import MOST_CAUGHT_UP, caught_up, is_downtime
+from scheduler.domain.occurrences import to_micro
 from scheduler.domain.schedules import Fire, occurrences
 from scheduler.models import Job, QueueEntry, SkippedSpan, Trigger
 from scheduler.queries.fires import newest_trigger_fires, schedule_of, trigger_fires
+from scheduler.queries.gates import fires_counted
 from scheduler.services.admit import is_limited, settle_jobs_later
+from scheduler.services.caps import most_planned
 from scheduler.services.tally import Kind, tally
 from scheduler.services.wake import wake
-from scheduler.sql.planned import CursorMove, PlannedRun, insert_planned, move_cursors
+from scheduler.sql.due import DueJob, DueTrigger
+from scheduler.sql.planned import CursorMove, PlannedRun, batch_size, insert_planned, move_cursors
 
 _log = logging.getLogger(__name__)
 
-MOST_PLANNED = 1000
-"""So many future runs of a trigger are planned at most, however long the horizon is."""
-
 MOST_COUNTED = 5000
-"""A gap of more fires than this is not counted to its end: what it is said to have skipped is then at least so many."""
+"""A gap of more fires than this is counted by arithmetic; of one whose calendar moves fires it is only said that there
+are at least so many."""
 
 RETRY_BROKEN = timedelta(hours=1)
 DOWNTIME = "downtime"
@@ -40,22 +45,25 @@ _POSITIVE_INTEGER_MOST = 2**31 - 1
 
 @dataclass(frozen=True)
 class Gap:
-    """Fires that are skipped; ``count`` of them, at least."""
+    """Fires that are skipped; ``count`` of them, or, if that is `MOST_COUNTED`, at least so many."""
 
     first_at: datetime
     last_at: datetime
     count: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """What a pass decided for one trigger. Fires in (the row's cursor, ``cursor_at``] are decided by it."""
+    """What a pass decided for one trigger. Fires in (``was``, ``cursor_at``] are decided by it; each has the earliest
+    occurrence that led to it, in ``occurrences``."""
 
-    trigger: Trigger
-    fires: Sequence[Fire]
+    trigger: Trigger | DueTrigger
+    fires: Sequence[int]
+    occurrences: Sequence[int]
     skipped: Gap | None
-    cursor_at: datetime
-    next_materialize_at: datetime | None
+    was: int
+    cursor_at: int
+    next_materialize_at: int | None
     config_error: str = ""
 
 
@@ -73,24 +81,45 @@ def plan_of(trigger: Trigger, now: datetime, room: int) -> Plan:
     except Exception as error:
         _log.warning("trigger %s of %s cannot be planned: %s", trigger.pk, trigger.job.job_key, error)
         reason = cleaned(f"{error}" or type(error).__name__, 2000)
-        return Plan(trigger, (), None, trigger.cursor_at, now + RETRY_BROKEN, reason)
+        at = to_micro(trigger.cursor_at)
+        return Plan(trigger, (), (), None, at, at, to_micro(now + RETRY_BROKEN), reason)
 
 
 def _plan(trigger: Trigger, now: datetime, room: int) -> Plan:
-    cursor = trigger.cursor_at
+    cursor, most = trigger.cursor_at, most_planned(now)
     late, skipped = _caught_up(trigger, now) if cursor < now else ([], None)
-    ahead = trigger_fires(trigger, after=now, until=now + horizon(), count=MOST_PLANNED)
-    end = ahead[-1].at if len(ahead) == MOST_PLANNED else now + horizon()
+    ahead = trigger_fires(trigger, after=now, until=now + horizon(), count=most)
+    end = ahead[-1].at if len(ahead) == most else now + horizon()
     fires = [*late, *(fire for fire in ahead if fire.at > cursor)]
     if len(fires) > room:
-        return Plan(trigger, fires[:room], skipped, fires[room - 1].at, now)
+        return _plan_of(trigger, fires[:room], skipped, fires[room - 1].at, now)
     cursor = max(cursor, end)
     following = trigger_fires(trigger, after=cursor, count=1)
     if following:
         # Half of what is planned is used up by then; a sparse schedule is left alone until its fire comes near.
-        next_at = following[0].at - (cursor - now) / 2
-        return Plan(trigger, fires, skipped, cursor, next_at)
-    return Plan(trigger, fires, skipped, cursor, None, "" if ahead else _why_never(trigger, cursor))
+        next_at = following[0].at - (cursor - now) // 2
+        return _plan_of(trigger, fires, skipped, cursor, next_at)
+    return _plan_of(trigger, fires, skipped, cursor, None, "" if ahead else _why_never(trigger, cursor))
+
+
+def _plan_of(
+    trigger: Trigger,
+    fires: Sequence[Fire],
+    skipped: Gap | None,
+    cursor: datetime,
+    next_at: datetime | None,
+    config_error: str = "",
+) -> Plan:
+    return Plan(
+        trigger,
+        [to_micro(fire.at) for fire in fires],
+        [to_micro(fire.occurrence_at) for fire in fires],
+        skipped,
+        to_micro(trigger.cursor_at),
+        to_micro(cursor),
+        None if next_at is None else to_micro(next_at),
+        config_error,
+    )
 
 
 def _caught_up(trigger: Trigger, now: datetime) -> tuple[list[Fire], Gap | None]:
@@ -108,8 +137,11 @@ def _caught_up(trigger: Trigger, now: datetime) -> tuple[list[Fire], Gap | None]
     )
     if not skipped:
         return late, None
-    last_at = skipped[-1].at
-    return late, Gap(behind[0].at, last_at, sum(1 for fire in behind if fire.at <= last_at))
+    first_at, last_at = behind[0].at, skipped[-1].at
+    number = None
+    if len(behind) == MOST_COUNTED:
+        number = fires_counted(trigger, after=trigger.cursor_at, until=last_at)
+    return late, Gap(first_at, last_at, number or sum(1 for fire in behind if fire.at <= last_at))
 
 
 def _why_never(trigger: Trigger, after: datetime) -> str:
@@ -124,8 +156,8 @@ def _why_never(trigger: Trigger, after: datetime) -> str:
 def carry_out(plans: Sequence[Plan], now: datetime) -> list[PlannedRun]:
     """Insert the runs, move the cursors and write down what is skipped or broken: one transaction, the caller's, which
     holds the locks of the jobs. Returns the runs that were new."""
-    rows = [planned_run(plan.trigger.job, fire) for plan in plans for fire in plan.fires]
-    inserted = [run for chunk in chunks(rows, WRITE_BATCH_ROWS) for run in insert_planned(chunk, now)]
+    rows = [run for plan in plans if plan.fires for run in _planned_runs(plan)]
+    inserted = [run for chunk in chunks(rows, batch_size().runs) for run in insert_planned(chunk, now)]
     for plan in plans:
         _record_skipped(plan, now)
     _move_cursors(plans)
@@ -139,36 +171,39 @@ def carry_out(plans: Sequence[Plan], now: datetime) -> list[PlannedRun]:
     )
     if inserted:
         wake(sorted({run.lane_id for run in inserted}))
-        gated = QueueEntry.State.GATED
-        settle_jobs_later({run.job_id for run in inserted if run.state == gated and run.scheduled_for <= now}, now)
+        gated, at = QueueEntry.State.GATED, to_micro(now)
+        settle_jobs_later({run.job_id for run in inserted if run.state == gated and run.scheduled_for <= at}, now)
     return inserted
 
 
-def waiting_state(job: Job) -> QueueEntry.State:
+def waiting_state(job: Job | DueJob) -> QueueEntry.State:
     """The state in which a scheduled run of this job begins to wait."""
     if job.paused_at is not None:
         return QueueEntry.State.HELD
     return QueueEntry.State.GATED if is_limited(job) else QueueEntry.State.READY
 
 
-def most_attempts(job: Job) -> int:
+def most_attempts(job: Job | DueJob) -> int:
     return min(job.max_retries + 1, _POSITIVE_INTEGER_MOST)
 
 
 def planned_run(job: Job, fire: Fire) -> PlannedRun:
-    """The run of a fire of this job, as `insert_planned` takes it. Planned again, it is the same run."""
-    return PlannedRun(
-        run_id=uuid7_of(fire.at, f"{job.pk} {fire.at.isoformat()}"),
-        job_id=job.pk,
-        lane_id=job.lane_id,
-        scheduled_for=fire.at,
-        occurrence_at=fire.occurrence_at,
-        state=int(waiting_state(job)),
-        max_attempts=most_attempts(job),
-        max_losses=job.max_losses,
-        lease_seconds=job.lease_seconds,
-        timeout_seconds=job.timeout_seconds,
-    )
+    """The run of a fire of this job, as `insert_planned` takes it."""
+    at = to_micro(fire.at)
+    return PlannedRun(uuid7_of(at, job.pk), job.pk, job.lane_id, at, to_micro(fire.occurrence_at), *_begins(job))
+
+
+def _planned_runs(plan: Plan) -> Iterator[PlannedRun]:
+    job = plan.trigger.job
+    job_id, lane_id, begins = job.pk, job.lane_id, _begins(job)
+    for at, occurrence_at in zip(plan.fires, plan.occurrences, strict=True):
+        # Planned again, it is the same run.
+        yield PlannedRun(uuid7_of(at, job_id), job_id, lane_id, at, occurrence_at, *begins)
+
+
+def _begins(job: Job | DueJob) -> tuple[int, int, int, float, float]:
+    """What every run of the job begins with: the last fields of a `PlannedRun`."""
+    return int(waiting_state(job)), most_attempts(job), job.max_losses, job.lease_seconds, job.timeout_seconds
 
 
 def _record_skipped(plan: Plan, now: datetime) -> None:
@@ -187,7 +222,7 @@ def _record_skipped(plan: Plan, now: datetime) -> None:
 
 def _move_cursors(plans: Sequence[Plan]) -> None:
     moves = [
-        CursorMove(plan.trigger.pk, plan.trigger.cursor_at, plan.cursor_at, plan.next_materialize_at, plan.config_error)
+        CursorMove(plan.trigger.pk, plan.was, plan.cursor_at, plan.next_materialize_at, plan.config_error)
         for plan in plans
     ]
     moved = move_cursors(moves)

@@ -7,8 +7,29 @@ QUERY = "scheduler/queries/forecast.py"
 GATES = "scheduler/queries/gates.py"
 PURE = "tests/scheduler/domain/test_forecast.py::"
 STORIES = "tests/scheduler/api/test_forecast.py::"
+GAPS = "tests/scheduler/planning/test_long_gaps.py::"
 
 RECORDS = [
+    Mutation(
+        name="gap-counted-by-arithmetic",
+        mechanism="A gap of more fires than are listed is counted to its end.",
+        file="scheduler/services/planning.py",
+        old="number = fires_counted(trigger, after=trigger.cursor_at, until=last_at)",
+        new="pass",
+        red=[
+            GAPS + "test_a_gap_under_a_calendar_is_counted_exactly",
+            "tests/scheduler/planning/test_materialize.py::"
+            "test_a_gap_of_thirty_years_is_one_span_and_one_look_at_either_end",
+        ],
+    ),
+    Mutation(
+        name="gap-moved-is-not-counted",
+        mechanism="Fires that a policy moves are not said to be the occurrences at which the calendar is open.",
+        file=GATES,
+        old="if gates.moves:\n        return None",
+        new="if False:\n        return None",
+        red=[GAPS + "test_where_a_policy_moves_fires_the_admin_says_at_least"],
+    ),
     Mutation(
         name="forecast-equal-once",
         mechanism="The fires of equal schedules on one calendar are worked out once, whatever their triggers' age.",
