@@ -5,10 +5,11 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
-from scheduler.dashboard import calendars, jobs, runners, runs, upcoming
+from scheduler.dashboard import calendars, jobs, now, runners, runs, upcoming
 
 urlpatterns = [
     path("", jobs.job_list_page, name="jobs"),
+    path("now", now.now_page, name="now"),
     path("jobs", RedirectView.as_view(pattern_name="jobs", query_string=True)),
     path("jobs/<str:job_key>", jobs.job_page, name="job"),
     path("jobs/<str:job_key>/run", jobs.run_now, name="run-now"),

@@ -313,4 +313,38 @@ RECORDS = [
         new="        except ZeroDivisionError as refused:  # somebody was faster",
         red=[CLIENTS + "test_a_name_that_somebody_took_meanwhile_is_a_message"],
     ),
+    Mutation(
+        name="now-failing-is-the-newest-that-ran",
+        mechanism="A job fails whose newest run with a verdict did; skipped and cancelled ones decide nothing.",
+        file="scheduler/queries/situation.py",
+        old="ran = ended.exclude(verdict__in=[Run.Verdict.SKIPPED, Run.Verdict.CANCELLED])",
+        new="ran = ended",
+        red=["tests/scheduler/dashboard/test_now.py::test_a_job_fails_whose_newest_run_did"],
+    ),
+    Mutation(
+        name="now-follows-what-happens",
+        mechanism="The page is sent again when something on it changed.",
+        file="scheduler/dashboard/now.py",
+        old="context, (found, hours, failures))",
+        new="context, ())",
+        red=[
+            "tests/scheduler/dashboard/test_now.py::test_it_follows_what_happens_and_is_left_alone_while_nothing_does"
+        ],
+    ),
+    Mutation(
+        name="now-names-some-and-counts-all",
+        mechanism="Of many of a kind some are named, and all are counted.",
+        file="scheduler/queries/situation.py",
+        old="return Some(found[:MOST_NAMED], len(found))",
+        new="return Some(found[:MOST_NAMED], len(found[:MOST_NAMED]))",
+        red=["tests/scheduler/dashboard/test_now.py::test_of_many_some_are_named_and_all_are_counted"],
+    ),
+    Mutation(
+        name="now-shows-stale-and-not-dead-runners",
+        mechanism="A runner that fell silent lately is trouble; one that is long gone is not.",
+        file="scheduler/queries/situation.py",
+        old='runner_list(now, status="stale", limit=500)',
+        new="runner_list(now, limit=500)",
+        red=["tests/scheduler/dashboard/test_now.py::test_runners_that_flap_or_fell_silent"],
+    ),
 ]

@@ -1,0 +1,113 @@
+"""The page "Now": what is wrong, quiet when nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from django.http import HttpRequest, HttpResponse
+
+from scheduler.dashboard.pages import live_answer, page
+from scheduler.queries.situation import situation
+from scheduler.queries.statistics import Bucket, failures_by_hour, throughput
+from scheduler.queries.trouble import last_beats
+
+WIDTH, HEIGHT = 1000, 100
+HEAT_DAYS = 28
+_LEFT, _TOP, _CELL = 18, 2, 10
+"""Where the cells of the heat map begin, and how far they are apart."""
+_LEAST = 3.0
+"""Of the height: one failure among thousands of runs is still seen."""
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True)
+class Column:
+    """An hour's runs in SVG units: those that failed stand on those that completed."""
+
+    bucket: Bucket
+    failed: int
+    x: str
+    width: str
+    completed_y: str
+    completed_height: str
+    failed_y: str
+    failed_height: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An hour of a weekday: ``heat`` 0 (no failure) to 4 (as many as the worst hour)."""
+
+    x: int
+    y: int
+    heat: int
+    words: str
+
+
+@page
+def now_page(request: HttpRequest, now: datetime) -> HttpResponse:
+    found = situation(now)
+    hours = throughput(now, "24h")
+    failures = failures_by_hour(now, HEAT_DAYS, ZoneInfo("UTC"))
+    dead, failed = sum(hour.dead for hour in hours), sum(hour.failed for hour in hours)
+    context = {
+        "found": found,
+        "columns": columns(hours),
+        "completed": sum(hour.completed for hour in hours),
+        "dead": dead,
+        "failed_only": failed,
+        "failed": dead + failed,
+        "cells": cells(failures),
+        "failures": sum(map(sum, failures)),
+        "heat_days": HEAT_DAYS,
+        "heat_days_names": [(name[:2], _TOP + day * _CELL + 7.5) for day, name in enumerate(_DAYS)],
+        "beats": list(last_beats().items()),
+        "since": hours[0].start_at,
+    }
+    # Signs of life come every few seconds: they alone are no news.
+    return live_answer(request, "dashboard/now.html", "dashboard/_now.html", context, (found, hours, failures))
+
+
+def columns(hours: Sequence[Bucket]) -> list[Column]:
+    """Draw the hours. The highest column reaches the top."""
+    most = max((hour.completed + hour.failed + hour.dead for hour in hours), default=0)
+    width = WIDTH / len(hours)
+    drawn = []
+    for place, hour in enumerate(hours):
+        failed = hour.failed + hour.dead
+        low = _height(failed, most)
+        high = min(_height(hour.completed, most), HEIGHT - low)
+        drawn.append(
+            Column(
+                hour,
+                failed,
+                x=f"{place * width + 2:.2f}",
+                width=f"{width - 4:.2f}",
+                completed_y=f"{HEIGHT - high:.2f}",
+                completed_height=f"{high:.2f}",
+                failed_y=f"{HEIGHT - high - low:.2f}",
+                failed_height=f"{low:.2f}",
+            )
+        )
+    return drawn
+
+
+def cells(failures: Sequence[Sequence[int]]) -> list[Cell]:
+    most = max(map(max, failures))
+    return [
+        Cell(
+            _LEFT + hour * _CELL,
+            _TOP + day * _CELL,
+            heat=-(-4 * number // most) if number else 0,
+            words=f"{_DAYS[day]} {hour:02}:00 UTC: {number} failed",
+        )
+        for day, row in enumerate(failures)
+        for hour, number in enumerate(row)
+    ]
+
+
+def _height(number: int, most: int) -> float:
+    return max(_LEAST, HEIGHT * number / most) if number else 0.0

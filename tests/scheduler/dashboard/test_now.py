@@ -1,0 +1,164 @@
+"""The page "Now": each thing that is wrong is there by its name, and nothing where all is well."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from scheduler.dashboard.now import cells, columns
+from scheduler.queries import situation as situations
+from scheduler.queries.statistics import Bucket
+from tests.factories import (
+    DeadLetterFactory,
+    HeartbeatFactory,
+    JobFactory,
+    LaneFactory,
+    MaintenanceFactory,
+    QueueEntryFactory,
+    RunFactory,
+    RunnerFactory,
+    RunnerInstanceFactory,
+    TriggerFactory,
+)
+from tests.scheduler.dashboard.conftest import HTMX
+from tests.scheduler.dashboard.markup import Page
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def processes(now):
+    for kind in ("serve", "materialize", "reap"):
+        HeartbeatFactory(kind=kind, beat_at=now)
+
+
+def shown(client) -> str:
+    return Page(client.get("/now")).text
+
+
+def test_it_is_quiet_when_all_is_well(viewer, now):
+    TriggerFactory(job__job_key="ops:fine")
+    RunFactory(completed=True, job__job_key="ops:good", scheduled_for=now)
+    RunnerFactory(last_poll_at=now)
+    text = shown(viewer)
+    assert "All is well" in text
+    for quiet in ("Overdue", "Failing", "Dead letters", "Flapping", "Stale", "no runner has", "Paused", "ops:"):
+        assert quiet not in text
+
+
+def test_what_is_overdue(viewer, now):
+    QueueEntryFactory(job__job_key="ops:late", available_at=now - timedelta(minutes=2))
+    text = shown(viewer)
+    assert "Needs a look" in text
+    assert "Overdue 1 ops:late" in text
+    assert "1 waiting" in text
+
+
+def test_a_job_fails_whose_newest_run_did(viewer, now):
+    for key, verdicts in (("ops:bad", ["completed", "dead"]), ("ops:well-again", ["dead", "completed"])):
+        job = JobFactory(job_key=key)
+        for age, verdict in enumerate(reversed(verdicts)):
+            state = {"completed": True} if verdict == "completed" else {"dead": True, "error": "exit code 7"}
+            RunFactory(job=job, scheduled_for=now - timedelta(minutes=age), **state)
+    # Neither a run that is skipped nor one that goes on makes it well again.
+    bad = JobFactory._meta.model.objects.get(job_key="ops:bad")
+    at = now + timedelta(0)
+    RunFactory(job=bad, scheduled_for=at - timedelta(seconds=1), verdict="skipped", problem="skipped", finished_at=at)
+    QueueEntryFactory(job=bad, run__scheduled_for=at - timedelta(seconds=2), claimed=True)
+    text = shown(viewer)
+    assert "Failing 1 ops:bad" in text
+    assert "exit code 7" in text
+    assert "ops:well-again" not in text
+    assert "1 running" in text
+
+
+def test_letters_by_job_and_capabilities_that_nobody_has(viewer, now):
+    job = JobFactory(job_key="ops:letters", lane=LaneFactory(require=["tape"]))
+    for _ in range(2):
+        DeadLetterFactory(job=job)
+    text = shown(viewer)
+    assert "Dead letters 1 job ops:letters 2" in text
+    assert "Capabilities that no runner has 1 tape" in text
+    RunnerFactory(last_poll_at=now, capabilities=["tape"])
+    assert "Capabilities" not in shown(viewer)
+
+
+def test_runners_that_flap_or_fell_silent(viewer, now):
+    flapping = RunnerFactory(runner_id="twins", last_poll_at=now)
+    for age in (1, 2, 3):
+        RunnerInstanceFactory(runner=flapping, deposed_at=now - timedelta(minutes=age))
+    RunnerFactory(runner_id="silent", last_poll_at=now - timedelta(seconds=61))
+    RunnerFactory(runner_id="long-gone", last_poll_at=now - timedelta(days=1))
+    text = shown(viewer)
+    assert "Flapping runners 1" in text
+    assert "twins" in text
+    assert "Stale runners 1" in text
+    assert "silent" in text
+    assert "long-gone" not in text
+
+
+def test_the_schedulers_own_silence(viewer, now, clock):
+    clock.set(now + timedelta(seconds=61))
+    HeartbeatFactory(kind="serve", beat_at=clock.now())
+    HeartbeatFactory(kind="reap", beat_at=clock.now())
+    text = shown(viewer)
+    assert "The materialize process gave no sign of life" in text
+    assert "The reap process" not in text
+
+
+def test_what_somebody_holds_is_shown_and_is_no_trouble(viewer, now):
+    JobFactory(job_key="ops:paused", paused_at=now, paused_reason="moving house")
+    MaintenanceFactory(is_on=True, began_at=now, reason="the new disk")
+    text = shown(viewer)
+    assert "All is well" in text
+    assert "ops:paused" in text
+    assert "moving house" in text
+    assert "All dispatch is held. the new disk" in text
+
+
+def test_of_many_some_are_named_and_all_are_counted(viewer, now, monkeypatch):
+    monkeypatch.setattr(situations, "MOST_NAMED", 2)
+    for number in range(5):
+        JobFactory(job_key=f"ops:paused-{number}", paused_at=now - timedelta(minutes=number))
+    text = shown(viewer)
+    assert "Paused 5 ops:paused-0" in text
+    assert "ops:paused-2" not in text
+    assert "and 3 more" in text
+
+
+def test_it_follows_what_happens_and_is_left_alone_while_nothing_does(viewer, now, clock):
+    [live] = [values["hx-get"] for values in Page(viewer.get("/now")).all("div") if values.get("id") == "now"]
+    clock.set(now + timedelta(seconds=5))
+    assert viewer.get(live, headers=HTMX).status_code == 204
+    DeadLetterFactory(job__job_key="ops:letters")
+    assert "ops:letters" in Page(viewer.get(live, headers=HTMX)).text
+
+
+def test_the_queries_do_not_grow_with_what_is_wrong(viewer, now, django_assert_max_num_queries):
+    for number in range(12):
+        job = JobFactory(job_key=f"ops:{number}", paused_at=now if number % 2 else None)
+        RunFactory(job=job, dead=True, scheduled_for=now)
+        DeadLetterFactory(job=job)
+        QueueEntryFactory(job=job, available_at=now - timedelta(minutes=2))
+    with django_assert_max_num_queries(25):
+        assert viewer.get("/now").status_code == 200
+
+
+def test_the_columns_of_the_chart(now):
+    hours = [Bucket(now, 0, 0, 0, 0, 9), Bucket(now, 90, 4, 6, 0, 0), Bucket(now, 1, 0, 0, 0, 0)]
+    none, full, low = columns(hours)
+    assert (none.completed_height, none.failed_height) == ("0.00", "0.00")
+    assert (full.completed_y, full.completed_height) == ("10.00", "90.00")
+    assert (full.failed_y, full.failed_height, full.failed) == ("0.00", "10.00", 10)
+    assert low.completed_height == "3.00"  # one run beside a hundred is still seen
+    assert columns([Bucket(now, 0, 0, 0, 0, 0)])[0].completed_height == "0.00"
+
+
+def test_the_heat_of_hours():
+    failures = [[0] * 24 for _ in range(7)]
+    failures[0][1], failures[6][23] = 1, 8
+    drawn = cells(failures)
+    assert [cell.heat for cell in drawn if cell.heat] == [1, 4]
+    assert drawn[-1].words == "Sunday 23:00 UTC: 8 failed"
+    assert {cell.heat for cell in cells([[0] * 24] * 7)} == {0}
