@@ -60,7 +60,7 @@ def test_a_job_fails_whose_newest_run_did(viewer, now):
         job = JobFactory(job_key=key)
         for age, verdict in enumerate(reversed(verdicts)):
             state = {"completed": True} if verdict == "completed" else {"dead": True, "error": "exit code 7"}
-            RunFactory(job=job, scheduled_for=now - timedelta(minutes=age), **state)
+            RunFactory(job=job, scheduled_for=now - timedelta(minutes=age + 1), **state)
     # Neither a run that is skipped nor one that goes on makes it well again.
     bad = JobFactory._meta.model.objects.get(job_key="ops:bad")
     at = now + timedelta(0)
