@@ -9,26 +9,28 @@ from datetime import datetime
 from itertools import groupby, islice
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
 
 from croniq_site.kernel.errors import InvalidInput
 from scheduler.domain.words import describe
 from scheduler.models import Job, QueueEntry, Run, Trigger
 from scheduler.queries.fires import next_fires, schedule_of, zone_of
 from scheduler.queries.jobs import live_jobs, next_fire_instants, status_of
+from scheduler.queries.search import contains
 
 NEXT_FIRES = 10
 
 
 @dataclass(frozen=True)
 class TriggerLine:
-    """A trigger. ``zone`` is the one its schedule is read in; ``calendar`` and ``config_error`` may be empty."""
+    """A trigger. ``zone`` is the one its schedule is read in; ``calendar``, a name, and ``config_error`` may be empty."""
 
     id: UUID
     words: str
     expression: str
     zone: str
     calendar: str
+    calendar_id: int | None
     on_blocked: str
     window: str
     enabled: bool
@@ -79,7 +81,7 @@ def job_lines(now: datetime, *, search: str = "", limit: int, after: str = "") -
     """
     jobs = live_jobs().filter(job_key__gt=after)
     if search:
-        jobs = jobs.filter(Q(job_key__icontains=search) | Q(description__icontains=search))
+        jobs = jobs.filter(contains("job_key", search) | contains("description", search))
     return _lines(jobs.order_by("job_key")[:limit], now)
 
 
@@ -156,6 +158,7 @@ def _trigger_line(trigger: Trigger) -> TriggerLine:
         expression=trigger.cron_expression,
         zone=zone_of(trigger),
         calendar=trigger.calendar.name if trigger.calendar is not None else "",
+        calendar_id=trigger.calendar_id,
         on_blocked=trigger.on_blocked,
         window=f"{trigger.window_start:%H:%M} to {trigger.window_end:%H:%M}" if has_window else "",
         enabled=trigger.enabled,

@@ -17,6 +17,22 @@ OVERVIEW = "scheduler/queries/overview.py"
 
 RECORDS = [
     Mutation(
+        name="pages-search-cases",
+        mechanism="A search finds letters of the other case, those of all alphabets, on both databases.",
+        file="scheduler/queries/search.py",
+        old="if len(cases) > 1:",
+        new="if len(cases) > 1 and character.isascii():",
+        red=["tests/scheduler/dashboard/test_jobs.py::test_a_search_knows_the_cases_of_all_letters_and_no_pattern"],
+    ),
+    Mutation(
+        name="pages-search-no-pattern",
+        mechanism="What a person searches for is no pattern.",
+        file="scheduler/queries/search.py",
+        old='return f"\\\\{character}" if',
+        new='return f"{character}" if',
+        red=["tests/scheduler/dashboard/test_jobs.py::test_a_search_knows_the_cases_of_all_letters_and_no_pattern"],
+    ),
+    Mutation(
         name="pages-sign-in",
         mechanism="No page is answered to somebody who is not signed in.",
         file=PAGES,

@@ -91,6 +91,17 @@ def test_the_search_looks_in_keys_and_descriptions(viewer):
     assert "No job matches “nothing”" in text_of(viewer, "/?q=nothing")
 
 
+@pytest.mark.parametrize(
+    "search", ["GRÜSSE", "grüsse", "ÑU ΣΊΣΥΦΟΣ", "ñu σίσυφοσ", "ĐURO", "[A-Z].(x)*", "x)*+?{2}|^$\\d"]
+)
+def test_a_search_knows_the_cases_of_all_letters_and_no_pattern(viewer, search):
+    JobFactory(job_key="ops:grüsse", description="Ñu ΣΊσυφοΣ đuro [a-z].(X)*+?{2}|^$\\D # ~&")
+    JobFactory(job_key="ops:other", description="gr nu uro ax xx d")
+    text = text_of(viewer, f"/?q={quote(search)}")
+    assert "ops:grüsse" in text
+    assert "ops:other" not in text
+
+
 @pytest.mark.parametrize("search", ["%", "_", "\\", "'", "%00", "%F0%9F%98%80"])
 def test_a_search_is_text_and_no_pattern(viewer, search):
     JobFactory(job_key="ops:backup")
@@ -139,6 +150,7 @@ def test_a_jobs_page_shows_triggers_ten_fires_and_last_runs(viewer, now):
     for said in ("every minute", "working-days", "cp 'a b'", "none: a failure ends the run", "1.50 s", "5 min"):
         assert said in page.text
     assert f"/runs/{run.id}" in page.links("/runs/")
+    assert page.links("/calendars/") == [f"/calendars/{calendar.pk}"]
     fires = [values["datetime"] for values in page.all("time") if "data-relative" in values]
     assert fires == [f"2026-03-02T12:{minute:02d}:00.000000Z" for minute in range(1, 11)]
 
