@@ -23,7 +23,7 @@ NEXT_FIRES = 10
 
 @dataclass(frozen=True)
 class TriggerLine:
-    """A trigger. ``zone`` is the one its schedule is read in; ``calendar``, a name, and ``config_error`` may be empty."""
+    """A trigger. ``zone`` is that of its schedule; ``calendar``, a name, and ``config_error`` may be empty."""
 
     id: UUID
     words: str
