@@ -11,6 +11,7 @@ from calendars.queries.versions import rule_versions
 from runners.models import Heartbeat
 from scheduler.models import Trigger
 from scheduler.queries.followed_rules import followed_versions
+from scheduler.queries.gauges import last_ticks
 
 PROCESSES = ("serve", "materialize", "reap")
 SILENT = timedelta(seconds=60)
@@ -27,11 +28,14 @@ def last_beats() -> dict[str, datetime | None]:
 
 def troubles(now: datetime) -> Iterator[str]:
     """A sentence for each thing that somebody should look at."""
+    ticks = last_ticks()
     for kind, at in last_beats().items():
         if at is None:
             yield f"No {kind} process runs."
         elif now - at > SILENT:
             yield f"The {kind} process gave no sign of life since {at.isoformat(timespec='seconds')}."
+        elif kind in ticks and now - ticks[kind] > SILENT:
+            yield f"No {kind} process has finished a pass since {ticks[kind].isoformat(timespec='seconds')}."
     followed = followed_versions()
     if followed is not None and followed != rule_versions():
         yield f"Runs are planned by {_names(followed)}; start the materializer with the versions above."

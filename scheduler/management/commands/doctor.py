@@ -9,11 +9,12 @@ from typing import Any
 import django
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from calendars.queries.versions import rule_versions
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.migrated import pending_migrations
+from scheduler.queries.gauges import last_ticks
 from scheduler.queries.trouble import last_beats, troubles
 
 
@@ -21,10 +22,13 @@ class Command(BaseCommand):
     help = "Show versions and signs of life, and say what is wrong; exits with 1 if anything is."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with connection.cursor() as cursor:
-            is_sqlite = connection.vendor == "sqlite"
-            cursor.execute("SELECT sqlite_version()" if is_sqlite else "SHOW server_version")
-            database = f"{connection.display_name} {cursor.fetchone()[0]}"
+        try:
+            with connection.cursor() as cursor:
+                is_sqlite = connection.vendor == "sqlite"
+                cursor.execute("SELECT sqlite_version()" if is_sqlite else "SHOW server_version")
+                database = f"{connection.display_name} {cursor.fetchone()[0]}"
+        except DatabaseError as error:
+            raise CommandError(f"The database cannot be opened: {' '.join(str(error).split())}") from None
         project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
         self._line("croniq", project["version"])
         self._line("python", platform.python_version())
@@ -35,8 +39,13 @@ class Command(BaseCommand):
         missing = pending_migrations()
         if missing:
             raise CommandError(f"The database lacks migrations: {', '.join(missing)}. Run manage.py migrate.")
+        self._line("migrations", "applied")
+        ticks = last_ticks()
         for kind, at in last_beats().items():
-            self._line(kind, at.isoformat(timespec="seconds") if at else "-")
+            line = at.isoformat(timespec="seconds") if at else "-"
+            if kind in ticks:
+                line += f", last pass {ticks[kind].isoformat(timespec='seconds')}"
+            self._line(kind, line)
         found = list(troubles(DatabaseClock().now()))
         if found:
             raise CommandError("\n".join(found))

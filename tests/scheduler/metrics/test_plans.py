@@ -1,0 +1,84 @@
+"""A scrape reads indexes: it costs the same however many runs have ended."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from croniq_site.kernel.database import adapted
+from scheduler.queries.gauges import flapping_runners, last_ticks
+from scheduler.queries.runners import runner_counts
+from scheduler.sql import gauges
+from tests.factories import NOW, JobFactory, TriggerFactory
+from tests.scheduler.metrics.scrapes import scraped
+from tests.schema.plans import plan_of
+
+pytestmark = pytest.mark.django_db
+
+INDEXES = {
+    "DEPTH": {"queue_entry_waiting"},
+    "OLDEST": {"queue_entry_claimable", "queue_entry_gated"},
+    "JOBS": {"queue_entry_waiting"},
+}
+
+
+def written(sql: str, *values: object) -> str:
+    """The statement with its values in it."""
+    for value in values:
+        sql = sql.replace("%s", str(value) if isinstance(value, int) else f"'{adapted(value)}'", 1)
+    return sql
+
+
+def names(plan: str) -> set[str]:
+    return set(re.findall(r"(?:INDEX|using) (\w+)", plan))
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_the_queue_is_read_by_index(name):
+    sql = getattr(gauges, name)
+    plan = plan_of(written(sql, *[NOW] * sql.count("%s")))
+    assert INDEXES[name] <= names(plan), plan
+
+
+@pytest.mark.parametrize("most", [1000, 2**31 - 1])
+def test_a_jobs_last_success_is_read_from_its_newest_run_backwards(most):
+    kind = "" if connection.vendor == "sqlite" else "::timestamptz"
+    asked = f"WITH asked(job_id, since) AS (VALUES (1, {written('%s', NOW)}{kind}))"
+    plan = plan_of(f"{asked} {written(gauges.SUCCESSES, NOW, most)}")
+    assert "run_by_job" in names(plan), plan
+    assert not re.search(r"(SCAN|Seq Scan on) (scheduler_run|r)\b(?! USING)", plan), plan
+
+
+@pytest.mark.parametrize(
+    ("ask", "indexes"),
+    [
+        (lambda: flapping_runners(NOW), {"instance_deposed_by_time", "instance_by_deposed_at"}),
+        (lambda: runner_counts(NOW), {"runner_by_last_poll"}),
+        (lambda: last_ticks(), {"heartbeat_by_kind"}),
+    ],
+    ids=["flapping", "runners", "ticks"],
+)
+def test_what_the_orm_asks_is_read_by_index(ask, indexes):
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        ask()
+    plan = plan_of(captured[0]["sql"])
+    assert indexes & names(plan), plan
+
+
+def test_the_number_of_queries_does_not_depend_on_that_of_jobs(django_assert_max_num_queries, clock):
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            scraped()
+        return len(captured)
+
+    TriggerFactory()
+    few = queries()
+    TriggerFactory.create_batch(20)
+    JobFactory.create_batch(20)
+    assert queries() <= few + 1  # jobs that are new to this process are asked for apart
+    assert queries() == few
