@@ -11,6 +11,8 @@ from typing import Any
 
 from croniq_runner import Runner, RunnerOptions
 
+from tests.e2e.installation import PATIENCE_SECONDS
+
 
 class RunningSdk:
     """A `croniq_runner.Runner` at work. ``ended`` is the future of its `run()`."""
@@ -45,10 +47,10 @@ def running_sdk(set_up: Callable[[Runner], Any], **options: Any):
 
     thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
     thread.start()
-    sdk = ready.result(10)
+    sdk = ready.result(PATIENCE_SECONDS)
     try:
         yield sdk
     finally:
         sdk.cancel()
-        thread.join(60)
+        thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive(), "the SDK did not end"

@@ -11,12 +11,12 @@ import threading
 import pytest
 
 from scheduler.models import Slot
-from tests.e2e.installation import installation
+from tests.e2e.installation import PATIENCE_SECONDS, installation
 from tests.e2e.sdk import running_sdk
 from tests.e2e.test_sdk import KILLED, ends, execution, make_job, runner_options, trigger
 from tests.support.polling import poll_until
 
-pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_singleton_whose_runner_is_killed_goes_on_without_anybodys_help(site, 
     script.write_text(KILLED)
     doomed = site.start(sys.executable, str(script), site.base_url, site.key())
     first = trigger(api, "sdk:rescue")
-    poll_until(lambda: "started 1" in site.log_of(doomed), 20, what="the doomed runner starts the run")
+    poll_until(lambda: "started 1" in site.log_of(doomed), PATIENCE_SECONDS, what="the doomed runner starts the run")
     second = trigger(api, "sdk:rescue")
     site.stop(doomed, signal.SIGKILL)
 
@@ -74,7 +74,7 @@ def test_a_singleton_whose_runner_is_killed_goes_on_without_anybodys_help(site, 
         pass
 
     with running_sdk(lambda r: r.add_handler("sdk:rescue", finish), **runner_options(site, runner_id="back-again")):
-        assert ends(api, second, "completed", 30)["attempt"] == 1
-        assert ends(api, first, "completed", 30)["attempt"] == 2
+        assert ends(api, second, "completed", 45)["attempt"] == 1
+        assert ends(api, first, "completed", 45)["attempt"] == 2
     assert execution(api, first)["runner_id"] == "back-again"
     assert not Slot.objects.exists()

@@ -14,12 +14,12 @@ from django.db import connection, transaction
 
 from runners.models import AuditEvent, Heartbeat, Outage, Runner
 from scheduler.models import Attempt, QueueEntry
-from tests.e2e.installation import Installation, installation
+from tests.e2e.installation import PATIENCE_SECONDS, Installation, installation
 from tests.e2e.sdk import running_sdk
 from tests.e2e.test_sdk import ends, execution, make_job, trigger
 from tests.support.polling import poll_until
 
-pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 LEASE_SECONDS = 5
 AWAY_SECONDS = 13
@@ -62,11 +62,11 @@ def test_the_process_that_lost_its_name_ends_and_its_run_is_the_others(site, api
     second.release.set()
     with running_sdk(lambda r: r.add_handler("sdk:shared", first), **options(site, key)) as deposed:
         run = trigger(api, "sdk:shared")
-        assert first.started.wait(20)
+        assert first.started.wait(PATIENCE_SECONDS)
         with running_sdk(lambda r: r.add_handler("sdk:shared", second), **options(site, key)) as heir:
             done = ends(api, run, "completed")
             first.release.set()  # what it says of its attempt now comes too late
-            assert isinstance(deposed.ended.result(30), PollInstanceConflictError)
+            assert isinstance(deposed.ended.result(PATIENCE_SECONDS), PollInstanceConflictError)
             assert not heir.ended.done()
     assert (first.attempts, second.attempts) == ([1], [2])
     assert (done["attempts"][0]["attempt"], done["attempts"][0]["outcome"]) == (1, "lost")
@@ -82,9 +82,9 @@ def test_a_key_of_another_client_cannot_speak_as_my_runner(site, api):
     mine, theirs = Handler(), Handler()
     with running_sdk(lambda r: r.add_handler("sdk:mine", mine), **options(site, site.key())) as owner:
         run = trigger(api, "sdk:mine")
-        assert mine.started.wait(20)
+        assert mine.started.wait(PATIENCE_SECONDS)
         with running_sdk(lambda r: r.add_handler("sdk:mine", theirs), **options(site, site.key())) as stranger:
-            assert isinstance(stranger.ended.result(30), RunnerOwnershipDeniedError)
+            assert isinstance(stranger.ended.result(PATIENCE_SECONDS), RunnerOwnershipDeniedError)
         assert not owner.ended.done()
         mine.release.set()
         ends(api, run, "completed")
@@ -156,16 +156,20 @@ def test_a_run_outlives_an_outage_longer_than_its_lease(site, api, away):
     handler = Handler()
     with running_sdk(lambda r: r.add_handler("sdk:long", handler), **options(site, site.key(), renew_interval_ms=1000)):
         run = trigger(api, "sdk:long")
-        assert handler.started.wait(20)
-        poll_until(lambda: Heartbeat.objects.filter(kind="serve").exists(), 20)
+        assert handler.started.wait(PATIENCE_SECONDS)
+        poll_until(lambda: Heartbeat.objects.filter(kind="serve").exists(), PATIENCE_SECONDS)
         with away(site):
             assert not handler.release.wait(AWAY_SECONDS)
             if away is server_away:
                 entry = QueueEntry.objects.get(run_id=run)
                 assert (entry.state, entry.attempt, entry.losses) == (QueueEntry.State.CLAIMED, 1, 0)
-        poll_until(lambda: Outage.objects.exists(), 40, what="the outage is known")
+        poll_until(lambda: Outage.objects.exists(), PATIENCE_SECONDS, what="the outage is known")
         before = QueueEntry.objects.get(run_id=run).lease_expires_at
-        poll_until(lambda: QueueEntry.objects.get(run_id=run).lease_expires_at > before, 40, what="it is renewed again")
+        poll_until(
+            lambda: QueueEntry.objects.get(run_id=run).lease_expires_at > before,
+            PATIENCE_SECONDS,
+            what="it is renewed again",
+        )
         handler.release.set()
         done = ends(api, run, "completed")
     assert (done["attempt"], handler.attempts) == (1, [1])

