@@ -11,6 +11,17 @@ GAPS = "tests/scheduler/planning/test_long_gaps.py::"
 
 RECORDS = [
     Mutation(
+        name="seam-begins-where-the-last-ended",
+        mechanism="A pass plans from where the last one ended, whoever made it; nothing between two passes is left out.",
+        file="scheduler/services/planning.py",
+        old="(fire for fire in ahead if fire.at > cursor)",
+        new="(fire for fire in ahead if fire.at > cursor + timedelta(minutes=1))",
+        realtime=[
+            "tests/scheduler/planning/test_seam.py::"
+            "test_two_materializers_of_which_each_is_killed_once_make_120_runs_in_two_hours"
+        ],
+    ),
+    Mutation(
         name="gap-counted-by-arithmetic",
         mechanism="A gap of more fires than are listed is counted to its end.",
         file="scheduler/services/planning.py",
