@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from prometheus_client import REGISTRY, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import Metric
 
-from scheduler.metrics import hot
+from scheduler.metrics import hot, siblings
 from scheduler.metrics.families import of_jobs, of_process, of_site, rare_events
 from scheduler.queries.gauges import job_gauges, tallied
 from scheduler.queries.successes import Successes
@@ -24,13 +24,14 @@ class _Scrape:
         jobs = job_gauges(self._now)
         keys = {job.job_id: job.job_key for job in jobs}
         hot.forget_all_but(keys)
-        yield from REGISTRY.collect()
-        yield from of_process(hot.counted(), keys)
+        counts, others = siblings.everybody()
+        yield from others
+        yield from of_process(counts, keys)
         yield from rare_events(tallied(), keys)
         yield from of_site(self._now, self._version)
         yield from of_jobs(jobs, _successes.last_success_at(list(keys), self._now))
 
 
 def exposition(now: datetime, version: str) -> bytes:
-    """Return what is so at ``now``, in Prometheus' text format: of this process, and of the whole site."""
+    """Return what is so at ``now``, in Prometheus' text format: of this server, and of the whole site."""
     return generate_latest(_Scrape(now, version))

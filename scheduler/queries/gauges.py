@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Exists, Max, OuterRef, Sum
+from django.db.models import Exists, Max, OuterRef, Sum
 
 from runners.models import Heartbeat, Runner, RunnerInstance
 from scheduler.domain.job_fields import PIN_PREFIX
@@ -59,8 +59,9 @@ def tallied() -> list[Tallied]:
 def flapping_runners(now: datetime) -> list[str]:
     """Return the ids of the runners that were taken over three times or more within the last ten minutes."""
     recent = RunnerInstance.objects.filter(deposed_at__isnull=False, deposed_at__gt=now - FLAPPING_WINDOW)
-    often = recent.values("runner").annotate(takeovers=Count("pk")).filter(takeovers__gte=FLAPPING_TAKEOVERS)
-    return sorted(often.order_by().values_list("runner__runner_id", flat=True))
+    takeovers = Counter(recent.values_list("runner", flat=True))
+    often = [pk for pk, count in takeovers.items() if count >= FLAPPING_TAKEOVERS]
+    return sorted(Runner.objects.filter(pk__in=often).values_list("runner_id", flat=True)) if often else []
 
 
 def capability_runners(now: datetime) -> dict[str, int]:

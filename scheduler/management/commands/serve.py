@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
+import tempfile
 import threading
+from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection, connections
@@ -20,6 +23,7 @@ from croniq_site.kernel.stop import StopToken, stop_on_signals
 from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
 from runners.services.outages import note_outage
 from scheduler.api.work.server import Server, listening_socket, url_of
+from scheduler.metrics import siblings
 from scheduler.services.missed import skip_missed
 from scheduler.services.serving import take_the_only_server
 
@@ -93,10 +97,12 @@ class Command(BaseCommand):
         children: set[int] = set()
         # Nothing is ever written: the pipe closes when this process ends, however it ends, and the forks with it.
         orphaned, alive = os.pipe()
-        for _ in range(processes):
+        shared = tempfile.mkdtemp(prefix="croniq-metrics-")
+        for number in range(processes):
             pid = os.fork()
             if pid == 0:
                 os.close(alive)
+                siblings.join(Path(shared), number)
                 threading.Thread(target=_stop_with_parent, args=(orphaned,), daemon=True).start()
                 self._serve(listener)
                 os._exit(0)
@@ -115,6 +121,7 @@ class Command(BaseCommand):
             children.discard(pid)
             failed = failed or status != 0
             pass_on(signal.SIGTERM, None)
+        shutil.rmtree(shared, ignore_errors=True)
         if failed:
             raise CommandError("A server process ended unexpectedly, so all were stopped.")
 
@@ -131,6 +138,7 @@ def _keep_heartbeat(stop: StopToken) -> None:
 
     def step() -> float:
         nonlocal process_id
+        siblings.publish()
         # Together: this heartbeat hides the silence before it from everybody else.
         with write_transaction():
             now = clock.now()
