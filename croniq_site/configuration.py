@@ -105,13 +105,13 @@ def origins(env: environ.Env, name: str) -> list[str]:
     return texts
 
 
-def limit(env: environ.Env, name: str) -> int | None:
-    """Return a whole number from 1, None where it is not set."""
+def limit(env: environ.Env, name: str, *, most: int = 1_000_000) -> int | None:
+    """Return a whole number from 1 to ``most``, None where it is not set."""
     text = _text(env, name)
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 1_000_000:
-        raise ImproperlyConfigured(f"{name}: {text!r} is not a whole number from 1 to 1000000.")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= most:
+        raise ImproperlyConfigured(f"{name}: {text!r} is not a whole number from 1 to {most}.")
     return int(text)
 
 

@@ -200,6 +200,7 @@ LOGGING = {
 # Croniq's own
 CRONIQ_TIME_ZONE = zone_name(env, "CRONIQ_TIME_ZONE", default="UTC")
 CRONIQ_HORIZON_SECONDS = duration_seconds(env, "CRONIQ_HORIZON", default="1h", least=60, most=31 * 86_400)
+CRONIQ_MAX_PLANNED = limit(env, "CRONIQ_MAX_PLANNED", most=100_000_000) or 5_000_000
 CRONIQ_POLL_HOLD_SECONDS = duration_seconds(env, "CRONIQ_POLL_HOLD", default="30s", least=1, most=30)
 CRONIQ_RUN_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_RUN_RETENTION", default="0", least=86_400)
 CRONIQ_LOG_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_LOG_RETENTION", default="0", least=3600)

@@ -120,9 +120,9 @@ def row_list(name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]
 # The kinds whose values need no quotes within an array, and how a value is written there.
 _UNQUOTED: dict[str, Callable[[Any], str]] = {
     "uuid": str,
-    "smallint": lambda value: f"{value:d}",
-    "integer": lambda value: f"{value:d}",
-    "bigint": lambda value: f"{value:d}",
+    "smallint": int.__repr__,
+    "integer": int.__repr__,
+    "bigint": int.__repr__,
     "double precision": lambda value: repr(float(value)),
     "timestamptz": datetime.isoformat,
 }

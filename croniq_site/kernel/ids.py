@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime
-from hashlib import sha256
 from uuid import UUID
 
 _RANDOM_BITS = 74
@@ -19,9 +18,12 @@ def uuid7(now: datetime) -> UUID:
     return _uuid7(now, secrets.randbits(_RANDOM_BITS))
 
 
-def uuid7_of(instant: datetime, name: str) -> UUID:
-    """Return the version 7 UUID of ``name`` at ``instant``: whenever and wherever it is asked for, the same one."""
-    return _uuid7(instant, int.from_bytes(sha256(name.encode()).digest()) >> 256 - _RANDOM_BITS)
+def uuid7_of(micro: int, number: int) -> str:
+    """Return the version 7 UUID, as 32 hex digits, of ``number`` (under 2**64) at an instant, in microseconds since
+    1970: whenever and wherever it is asked for, the same one. The two fill it exactly, so no others have it."""
+    millis, rest = divmod(micro, 1000)
+    high = (millis & (1 << 48) - 1) << 16 | 0x7000 | rest << 2 | number >> 62
+    return f"{high:016x}{1 << 63 | number & (1 << 62) - 1:016x}"
 
 
 def _uuid7(instant: datetime, rest: int) -> UUID:

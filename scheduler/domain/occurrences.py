@@ -18,6 +18,7 @@ from scheduler.domain.walk import cron_seconds
 
 SHORTEST_PERIOD = timedelta(seconds=1)
 TICK = timedelta(microseconds=1)
+_EPOCH = to_instant(0)
 _LAST = to_instant(LAST_SECOND)
 
 
@@ -135,7 +136,12 @@ def earliest(schedule: Schedule, since: datetime | None) -> datetime:
 
 
 def to_micro(instant: datetime) -> int:
-    return (instant - to_instant(0)) // TICK
+    """Microseconds since 1970 of an aware instant."""
+    return (instant - _EPOCH) // TICK
+
+
+def of_micro(micro: int) -> datetime:
+    return _EPOCH + micro * TICK
 
 
 def _refuse_naive(instant: datetime, field: str) -> None:

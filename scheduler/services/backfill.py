@@ -14,6 +14,7 @@ from croniq_site.kernel.ids import uuid7
 from runners.domain.scopes import Principal
 from runners.services.audit import Actor, Event, record_events
 from scheduler.domain.inputs import flag_of
+from scheduler.domain.occurrences import of_micro, to_micro
 from scheduler.domain.schedules import Fire
 from scheduler.domain.trigger_fields import instant_of
 from scheduler.models import Job, QueueEntry, Run
@@ -113,11 +114,11 @@ def _known(job: Job, fires: Sequence[Fire]) -> dict[datetime, bool]:
 def _create(job: Job, fires: Sequence[Fire], now: datetime) -> list[datetime]:
     planned = [
         PlannedRun(
-            run_id=uuid7(now),
+            run_id=uuid7(now).hex,
             job_id=job.pk,
             lane_id=job.lane_id,
-            scheduled_for=fire.at,
-            occurrence_at=fire.occurrence_at,
+            scheduled_for=to_micro(fire.at),
+            occurrence_at=to_micro(fire.occurrence_at),
             state=int(waiting_state(job)),
             max_attempts=most_attempts(job),
             max_losses=job.max_losses,
@@ -129,7 +130,7 @@ def _create(job: Job, fires: Sequence[Fire], now: datetime) -> list[datetime]:
     made = insert_planned(planned, now) if planned else []
     # Due now and not in the past: a year of them must not go before everything else that waits in their lane.
     QueueEntry.objects.filter(run_id__in=[run.run_id for run in made]).update(available_at=now, waits_since=now)
-    return [run.scheduled_for for run in made]
+    return [of_micro(run.scheduled_for) for run in made]
 
 
 def _revive(job: Job, instants: Sequence[datetime], now: datetime) -> list[datetime]:

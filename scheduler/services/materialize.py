@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import QuerySet
 
-from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage, write_transaction
+from croniq_site.kernel.database import is_outage, write_transaction
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import record_events
+from scheduler.domain.occurrences import to_micro
 from scheduler.models import Trigger
+from scheduler.services.caps import most_planned
+from scheduler.services.plain import is_plain_at, plan_plain
 from scheduler.services.planning import RETRY_BROKEN, Plan, broken_event, carry_out, horizon, plan_of
 from scheduler.services.replan import remove_planned
+from scheduler.sql.due import DueTrigger, lock_due_triggers, next_due_at
+from scheduler.sql.planned import batch_size, prefer_indexes
 
 _log = logging.getLogger(__name__)
 
 TRIGGERS_A_BATCH = 100
 RUNS_A_PASS = 10_000
+RUNS_A_TURN = 100
+"""So many runs of a trigger are planned before it is again the turn of the others: of a thousand triggers of every
+second each has its next minutes before any of them has its hour, and a trigger of every hour waits for minutes only."""
+
 LOOK_AT_CURSORS_EVERY = timedelta(minutes=1)
 
 _looked_at: datetime | None = None
@@ -50,14 +60,14 @@ class MaterializeSummary:
 
 
 def materialize(now: datetime, limit: int = RUNS_A_PASS) -> MaterializeSummary:
-    """Plan every trigger that is due, in transactions of at most 500 runs each, until ``limit`` runs are planned."""
+    """Plan every trigger that is due, in transactions of a batch each, until ``limit`` runs are planned."""
     reset_cursors(now)
     next_at = next_due_at()
     if next_at is None or next_at > now:
         return MaterializeSummary(next_due_at=next_at)
     total, planned = MaterializeSummary(), 0
     while planned < limit:
-        room = min(WRITE_BATCH_ROWS, limit - planned)
+        room = min(batch_size().runs, limit - planned)
         try:
             step, rows = _batch(now, room)
         except Exception as error:
@@ -75,13 +85,7 @@ def materialize(now: datetime, limit: int = RUNS_A_PASS) -> MaterializeSummary:
 def _batch(now: datetime, room: int, only: UUID | None = None) -> tuple[MaterializeSummary, int]:
     """One transaction: the locks, the runs and the cursors, or none of it. Also says how many runs it tried."""
     with write_transaction():
-        plans: list[Plan] = []
-        for trigger in _lock_due(now, only):
-            if room <= 0:
-                break  # it is due still; the next batch has it
-            plan = plan_of(trigger, now, room)
-            plans.append(plan)
-            room -= len(plan.fires)
+        plans = _plans(_lock_due(now, only), now, room)
         inserted = carry_out(plans, now)
     summary = MaterializeSummary(
         triggers=len(plans),
@@ -90,6 +94,31 @@ def _batch(now: datetime, room: int, only: UUID | None = None) -> tuple[Material
         broken=sum(1 for plan in plans if plan.config_error),
     )
     return summary, sum(len(plan.fires) for plan in plans)
+
+
+def _plans(due: Sequence[DueTrigger], now: datetime, room: int) -> list[Plan]:
+    """What becomes of locked triggers, in their order, until ``room`` runs are planned; the others are due still."""
+    at, until, most = to_micro(now), to_micro(now + horizon()), most_planned(now)
+    whole = _whole([trigger.pk for trigger in due if not is_plain_at(trigger, at)])
+    plans: list[Plan] = []
+    for trigger in due:
+        if room <= 0:
+            break
+        turn = min(room, RUNS_A_TURN)
+        plan = plan_plain(trigger, at, until, most, turn) if trigger.pk not in whole else None
+        if plan is None:
+            row = whole.get(trigger.pk) or _whole([trigger.pk])[trigger.pk]
+            plan = plan_of(row, now, turn)
+        plans.append(plan)
+        room -= len(plan.fires)
+    return plans
+
+
+def _whole(ids: Sequence[UUID]) -> dict[UUID, Trigger]:
+    """The rows of locked triggers with all that may decide about their fires."""
+    rows = Trigger.objects.select_related("job", "calendar").prefetch_related("calendar__rules")
+    rows = rows.defer("job__metadata", "job__action", "job__tags", "job__require", "job__prefer")
+    return rows.in_bulk(ids) if ids else {}
 
 
 def _one_by_one(now: datetime, room: int) -> tuple[MaterializeSummary, int]:
@@ -122,16 +151,11 @@ def _due(now: datetime) -> QuerySet[Trigger]:
     ).order_by("next_materialize_at")
 
 
-def _lock_due(now: datetime, only: UUID | None = None) -> list[Trigger]:
+def _lock_due(now: datetime, only: UUID | None = None) -> list[DueTrigger]:
     """A batch of what is due, each with its job, both locked. What another materializer or an edit has in hand is left
     out: it is looked at again when it is free. (SQLite: the transaction is the lock.)"""
-    due = _due(now) if only is None else _due(now).filter(pk=only)
-    return list(
-        due.select_related("job", "calendar")
-        .defer("job__metadata", "job__action", "job__tags", "job__require", "job__prefer")
-        .prefetch_related("calendar__rules")
-        .select_for_update(of=("self", "job"), skip_locked=True, no_key=True)[:TRIGGERS_A_BATCH]
-    )
+    prefer_indexes()
+    return lock_due_triggers(now, batch_size().triggers, only)
 
 
 def reset_cursors(now: datetime) -> int:
@@ -159,12 +183,3 @@ def _reset_batch(now: datetime) -> int:
             remove_planned(job, now + horizon())
         ids = [trigger.pk for trigger in triggers]
         return Trigger.objects.filter(pk__in=ids).update(cursor_at=now, next_materialize_at=now)
-
-
-def next_due_at() -> datetime | None:
-    """When the next trigger is due to be planned; None if there is none."""
-    waiting = Trigger.objects.filter(
-        enabled=True, next_materialize_at__isnull=False, job__is_active=True, job__deleted_at__isnull=True
-    )
-    # The first of the index; an aggregate over the join would read all.
-    return waiting.order_by("next_materialize_at").values_list("next_materialize_at", flat=True).first()

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -42,7 +43,12 @@ def test_ids_are_version_7_unique_and_ordered_by_time():
     assert ids[0].int >> 80 == int(now.timestamp() * 1000)
 
 
-def test_the_id_of_a_name_at_an_instant_is_always_the_same(now):
-    first = uuid7_of(now, "a")
-    assert (first.version, uuid7_of(now, "a")) == (7, first)
-    assert len({first, uuid7_of(now, "b"), uuid7_of(now + timedelta(milliseconds=1), "a")}) == 3
+@pytest.mark.parametrize("number", [1, 2**40, 2**63 - 1])
+def test_the_id_of_a_number_at_an_instant_is_always_the_same(now, number):
+    micro = int(now.timestamp()) * 1_000_000 + 123_456
+    first = UUID(uuid7_of(micro, number))
+    assert (first.version, first.variant, uuid7_of(micro, number)) == (7, "specified in RFC 4122", first.hex)
+    assert first.int >> 80 == micro // 1000
+    others = [(micro, number - 1), (micro + 1, number), (micro + 1000, number), (micro, number ^ 2**62)]
+    assert len({first.hex, *(uuid7_of(*other) for other in others)}) == 5
+    assert uuid7_of(micro, number) < uuid7_of(micro + 1, number)

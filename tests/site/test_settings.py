@@ -50,6 +50,8 @@ def start(tmp_path, expression="s.DEBUG", **variables):
         ("CRONIQ_HORIZON", "-1h"),
         ("CRONIQ_HORIZON", "1e9h"),
         ("CRONIQ_POLL_HOLD", "31s"),
+        ("CRONIQ_MAX_PLANNED", "0"),
+        ("CRONIQ_MAX_PLANNED", "1000000000"),
         ("CRONIQ_TENANT_MAX_CONCURRENT", "0"),
         ("CRONIQ_TENANT_MAX_CONCURRENT", "ten"),
         ("CRONIQ_RUN_RETENTION", "1h"),

@@ -156,9 +156,9 @@ RECORDS = [
     Mutation(
         name="plan-longest-due-first",
         mechanism="The trigger that waits longest to be planned is planned first: none starves behind newer ones.",
-        file="scheduler/services/materialize.py",
-        old=').order_by("next_materialize_at")\n\n\ndef _lock_due',
-        new=').order_by("-next_materialize_at")\n\n\ndef _lock_due',
+        file="scheduler/sql/due.py",
+        old="ORDER BY t.next_materialize_at LIMIT %s {lock}",
+        new="ORDER BY t.next_materialize_at DESC LIMIT %s {lock}",
         red=[WAITS + "test_the_trigger_that_waits_longest_to_be_planned_is_planned_first"],
     ),
     Mutation(

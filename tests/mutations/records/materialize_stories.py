@@ -8,6 +8,7 @@ EDITS = PLANNING + "test_stories_of_edits.py::"
 TIME = PLANNING + "test_stories_of_time.py::"
 RULES = PLANNING + "test_rules.py::"
 DOCTOR = "tests/scheduler/test_doctor.py::"
+_RANDOM = "__import__('uuid').uuid4().hex"
 
 RECORDS = [
     Mutation(
@@ -31,9 +32,18 @@ RECORDS = [
     Mutation(
         name="plan-again-same-id",
         mechanism="A run that is planned again is the same run.",
-        file="scheduler/services/planning.py",
-        old='        run_id=uuid7_of(fire.at, f"{job.pk} {fire.at.isoformat()}"),',
-        new="        run_id=uuid7_of(fire.at, f\"{job.pk} {uuid7_of.__name__}{__import__('uuid').uuid4()}\"),",
+        edits=[
+            Edit(
+                "scheduler/services/planning.py",
+                "yield PlannedRun(uuid7_of(at, job_id),",
+                f"yield PlannedRun({_RANDOM},",
+            ),
+            Edit(
+                "scheduler/services/planning.py",
+                "return PlannedRun(uuid7_of(at, job.pk),",
+                f"return PlannedRun({_RANDOM},",
+            ),
+        ],
         red=[
             EDITS + "test_what_changes_no_fire_changes_no_run",
             EDITS + "test_a_day_becomes_a_holiday_and_a_working_day_again_and_then_nothing_is_open",

@@ -1,9 +1,16 @@
 """Planning: fires to runs, edits, manual runs, registration, workers."""
 
-from tests.mutations.record import Mutation
+from tests.mutations.record import Edit, Mutation
 
 MATERIALIZE = "tests/scheduler/planning/test_materialize.py::"
 REPLAN = "tests/scheduler/planning/test_replan.py::"
+PLAIN = "tests/scheduler/planning/test_plain.py::"
+CAPS = "tests/scheduler/planning/test_caps.py::"
+KILLED = (
+    "tests/scheduler/planning/test_killed.py"
+    "::test_four_materializers_of_which_one_is_killed_after_any_statement_make_one_run_of_each_fire"
+)
+PLANNED = "tests/scheduler/conformance/test_planned.py::"
 JOBS = "tests/scheduler/planning/test_jobs.py::"
 TRIGGERS = "tests/scheduler/planning/test_triggers.py::"
 RUNS = "tests/scheduler/planning/test_trigger_runs.py::"
@@ -15,9 +22,12 @@ RECORDS = [
     Mutation(
         name="plan-anchor",
         mechanism="An interval's instants are counted from its anchor, not from where the last pass ended.",
-        file="scheduler/queries/fires.py",
-        old="trigger.every, trigger.anchor_at",
-        new="trigger.every, trigger.cursor_at",
+        edits=[
+            Edit("scheduler/queries/fires.py", "trigger.every, trigger.anchor_at", "trigger.every, trigger.cursor_at"),
+            Edit(
+                "scheduler/services/plain.py", "PlainInterval(every, anchor)", "PlainInterval(every, trigger.cursor_at)"
+            ),
+        ],
         red=[
             MATERIALIZE + "test_a_five_second_job_looked_at_every_second_for_two_minutes_has_exactly_24_runs",
             MATERIALIZE + "test_irregular_passes_and_a_restart_in_between_do_not_shift_the_instants",
@@ -27,8 +37,8 @@ RECORDS = [
         name="plan-one-run-an-occurrence",
         mechanism="An occurrence that has its run makes none again, and that is no error.",
         file="scheduler/sql/planned.py",
-        old="            ON CONFLICT DO NOTHING\n",
-        new="",
+        old='_ONCE = "ON CONFLICT DO NOTHING"',
+        new='_ONCE = ""',
         red=[
             MATERIALIZE + "test_where_two_triggers_of_a_job_meet_there_is_one_run",
             MATERIALIZE + "test_a_clock_that_was_stepped_back_plans_again_and_doubles_nothing",
@@ -37,34 +47,41 @@ RECORDS = [
     Mutation(
         name="plan-entries-only-for-new-runs",
         mechanism="Only a run that was really inserted gets an entry in the queue.",
-        file="scheduler/sql/planned.py",
-        old="inserted = [run for run in runs if run.run_id in new]",
-        new="inserted = list(runs)",
-        red=[MATERIALIZE + "test_where_two_triggers_of_a_job_meet_there_is_one_run"],
+        edits=[
+            Edit("scheduler/sql/planned.py", "[run for run in runs if run.run_id in new]", "list(runs)"),
+            Edit("scheduler/sql/planned.py", "FROM planned JOIN new ON", "FROM planned LEFT JOIN new ON"),
+        ],
+        red=[
+            MATERIALIZE + "test_where_two_triggers_of_a_job_meet_there_is_one_run",
+            PLANNED + "test_of_many_runs_those_that_are_there_already_make_none",
+        ],
     ),
     Mutation(
         name="plan-cursor-with-its-runs",
         mechanism="A cursor moves in the transaction of the runs that it decides.",
         file="scheduler/services/materialize.py",
-        old="    with write_transaction():\n        plans: list[Plan] = []",
-        new="    if True:\n        plans: list[Plan] = []",
+        old="    with write_transaction():\n        plans = _plans(",
+        new="    if True:\n        plans = _plans(",
         red=[MATERIALIZE + "test_a_pass_that_breaks_anywhere_leaves_neither_runs_nor_a_moved_cursor"],
+        realtime=[
+            KILLED + "test_four_materializers_of_which_one_is_killed_after_any_statement_make_one_run_of_each_fire"
+        ],
     ),
     Mutation(
         name="plan-lock-of-the-job",
         mechanism="A materializer locks the triggers that it plans, and their jobs: edits come before it or after it.",
-        file="scheduler/services/materialize.py",
-        old='        .select_for_update(of=("self", "job"), skip_locked=True, no_key=True)[:TRIGGERS_A_BATCH]',
-        new="        [:TRIGGERS_A_BATCH]",
+        file="scheduler/sql/due.py",
+        old='        lock = "FOR NO KEY UPDATE OF t, j SKIP LOCKED"',
+        new='        lock = ""',
         red=[MATERIALIZE + "test_a_pass_does_not_plan_by_a_definition_that_is_being_edited"],
         database="postgresql",
     ),
     Mutation(
         name="plan-skip-locked",
         mechanism="A materializer does not wait for a trigger that another one has in hand.",
-        file="scheduler/services/materialize.py",
-        old='        .select_for_update(of=("self", "job"), skip_locked=True, no_key=True)',
-        new='        .select_for_update(of=("self", "job"), no_key=True)',
+        file="scheduler/sql/due.py",
+        old="OF t, j SKIP LOCKED",
+        new="OF t, j",
         red=[MATERIALIZE + "test_a_trigger_that_another_materializer_has_in_hand_is_left_to_it"],
         database="postgresql",
     ),
@@ -91,25 +108,116 @@ RECORDS = [
         name="plan-broken-rests",
         mechanism="A broken trigger is tried again in an hour and not in every pass.",
         file="scheduler/services/planning.py",
-        old="(), None, trigger.cursor_at, now + RETRY_BROKEN, reason)",
-        new="(), None, trigger.cursor_at, now + RETRY_BROKEN / 2, reason)",
+        old="at, at, to_micro(now + RETRY_BROKEN), reason)",
+        new="at, at, to_micro(now + RETRY_BROKEN / 2), reason)",
         red=[MATERIALIZE + "test_a_trigger_that_is_nonsense_stops_only_itself_and_says_why"],
     ),
     Mutation(
         name="plan-a-thousand-ahead",
         mechanism="No trigger has more than 1,000 future runs planned.",
-        file="scheduler/services/planning.py",
-        old="until=now + horizon(), count=MOST_PLANNED)",
-        new="until=now + horizon(), count=10 * MOST_PLANNED)",
+        file="scheduler/services/caps.py",
+        old="min(MOST_PLANNED, ",
+        new="min(10 * MOST_PLANNED, ",
         red=[MATERIALIZE + "test_at_most_a_thousand_runs_of_a_trigger_are_planned_ahead"],
     ),
     Mutation(
-        name="plan-500-a-transaction",
-        mechanism="A transaction inserts at most 500 runs.",
+        name="plan-share-of-the-total",
+        mechanism="Of what may be planned in total each trigger has its share.",
+        file="scheduler/services/caps.py",
+        old=", settings.CRONIQ_MAX_PLANNED // max(1, _counted[1])))",
+        new="))",
+        red=[
+            CAPS + "test_each_trigger_has_its_share_of_the_total_and_at_least_its_next_run",
+            CAPS + "test_a_job_beside_many_that_nobody_runs_is_on_time",
+        ],
+    ),
+    Mutation(
+        name="plan-at-least-the-next-run",
+        mechanism="However many triggers share the total, each has its next run planned.",
+        file="scheduler/services/caps.py",
+        old="    return max(1, min(",
+        new="    return max(0, min(",
+        red=[CAPS + "test_each_trigger_has_its_share_of_the_total_and_at_least_its_next_run"],
+    ),
+    Mutation(
+        name="plan-counts-triggers-again",
+        mechanism="The triggers that share the total are counted again every minute, also when the clock went back.",
+        file="scheduler/services/caps.py",
+        old="    if _counted is None or not _counted[0] <= now < _counted[0] + COUNT_EVERY:\n",
+        new="    if _counted is None:\n",
+        red=[CAPS + "test_each_trigger_has_its_share_of_the_total_and_at_least_its_next_run"],
+    ),
+    Mutation(
+        name="plan-in-turns",
+        mechanism="Whoever has many fires to plan waits for the others after each hundred.",
         file="scheduler/services/materialize.py",
-        old="min(WRITE_BATCH_ROWS, limit - planned)",
+        old="        turn = min(room, RUNS_A_TURN)\n",
+        new="        turn = room\n",
+        red=[MATERIALIZE + "test_whoever_has_many_fires_waits_for_the_others_after_each_hundred"],
+    ),
+    Mutation(
+        name="plan-plain-only-what-is",
+        mechanism="A trigger whose fires a calendar, a window or bounds decide too is read whole.",
+        file="scheduler/services/plain.py",
+        old="    return trigger.is_plain and trigger.cursor_at >= now\n",
+        new="    return trigger.cursor_at >= now\n",
+        red=[
+            PLAIN + "test_what_is_not_plain_is_left_to_the_whole_plan",
+            MATERIALIZE + "test_a_daily_window_is_on_the_clock_of_the_triggers_zone",
+        ],
+    ),
+    Mutation(
+        name="plan-plain-missed-nothing",
+        mechanism="A trigger that missed fires is read whole: what of them is to run its job decides.",
+        file="scheduler/services/plain.py",
+        old="    return trigger.is_plain and trigger.cursor_at >= now\n",
+        new="    return trigger.is_plain\n",
+        red=[
+            PLAIN + "test_what_is_not_plain_is_left_to_the_whole_plan",
+            MATERIALIZE + "test_what_was_missed_while_nobody_planned_is_caught_up_as_the_job_wants",
+        ],
+    ),
+    Mutation(
+        name="plan-plain-after-its-creation",
+        mechanism="No fire at or before a trigger's creation is planned, also where no model is read.",
+        file="scheduler/services/plain.py",
+        old="schedule.instants(max(now, trigger.created_at), until, most)",
+        new="schedule.instants(now - 10**10, until, most)",
+        red=[PLAIN + "test_plain_and_whole_plans_are_the_same"],
+    ),
+    Mutation(
+        name="plan-foreign-keys-by-index",
+        mechanism="PostgreSQL looks at foreign keys by index also where it made its plan while the tables were empty.",
+        file="scheduler/sql/planned.py",
+        old='            cursor.execute("SET LOCAL enable_seqscan = off")\n',
+        new="            pass\n",
+        red=[PLANNED + "test_the_look_at_foreign_keys_goes_by_indexes_from_the_first_batch_on"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="plan-instants-exact",
+        mechanism="An instant is written to the microsecond, also where a double has no microseconds.",
+        file="scheduler/sql/planned.py",
+        old="    return f\"timestamptz 'epoch' + {seconds} + {rest}\"\n",
+        new='    return f"to_timestamp({micro} / 1e6)"\n',
+        red=[PLANNED + "test_instants_are_written_to_the_microsecond_however_far_they_are"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="plan-cursor-guard",
+        mechanism="A cursor moves only from where it was thought to be.",
+        file="scheduler/sql/planned.py",
+        old="WHERE id = trigger_id AND t.cursor_at = {was}",
+        new="WHERE id = trigger_id",
+        red=[PLANNED + "test_a_cursor_moves_only_from_where_it_was_thought_to_be"],
+    ),
+    Mutation(
+        name="plan-500-a-transaction",
+        mechanism="A transaction inserts at most a batch of runs, on SQLite 500.",
+        file="scheduler/services/materialize.py",
+        old="min(batch_size().runs, limit - planned)",
         new="limit - planned",
-        red=[MATERIALIZE + "test_no_transaction_holds_more_than_500_runs"],
+        red=[MATERIALIZE + "test_no_transaction_holds_more_than_a_batch_of_runs"],
     ),
     Mutation(
         name="plan-clock-stepped-back",
@@ -125,9 +233,10 @@ RECORDS = [
     Mutation(
         name="plan-sparse-in-time",
         mechanism="A sparse schedule is planned before its fire, not after it.",
-        file="scheduler/services/planning.py",
-        old="next_at = following[0].at - (cursor - now) / 2",
-        new="next_at = following[0].at + (cursor - now) / 2",
+        edits=[
+            Edit("scheduler/services/planning.py", ".at - (cursor - now) // 2", ".at + (cursor - now) // 2"),
+            Edit("scheduler/services/plain.py", "following - (cursor - now) // 2", "following + (cursor - now) // 2"),
+        ],
         red=[
             MATERIALIZE + "test_a_sparse_schedule_is_left_alone_until_its_fire_is_near",
             MATERIALIZE + "test_at_most_a_thousand_runs_of_a_trigger_are_planned_ahead",
@@ -160,17 +269,17 @@ RECORDS = [
     Mutation(
         name="plan-inactive-jobs",
         mechanism="The triggers of jobs that are off or deleted are not planned.",
-        file="scheduler/services/materialize.py",
-        old="next_materialize_at__lte=now, job__is_active=True, job__deleted_at__isnull=True",
-        new="next_materialize_at__lte=now",
+        file="scheduler/sql/due.py",
+        old='_LIVE = "t.enabled AND j.is_active AND j.deleted_at IS NULL"',
+        new='_LIVE = "t.enabled"',
         red=[MATERIALIZE + "test_the_triggers_of_inactive_and_deleted_jobs_are_not_planned"],
     ),
     Mutation(
         name="plan-waiting-state",
         mechanism="A run of a limited job begins gated, one of a paused job held.",
         file="scheduler/services/planning.py",
-        old="        state=int(waiting_state(job)),\n",
-        new="        state=0,\n",
+        old="    return int(waiting_state(job)), ",
+        new="    return 0, ",
         red=[MATERIALIZE + "test_a_paused_job_plans_held_runs_and_a_limited_one_gated_ones"],
     ),
     Mutation(

@@ -10,6 +10,36 @@ BY_THE_DAY = ROLLS + "test_a_blocked_occurrence_of_cron_goes_to_its_local_time_o
 
 RECORDS = [
     Mutation(
+        name="rolls-interval-begins-later",
+        mechanism="Nothing rolls back before an interval by more than a closure: the years before are not walked.",
+        file="scheduler/domain/rolls.py",
+        old="wall = max(wall, self.days.first_reached_back(wall // DAY, begins) * DAY)",
+        new="pass",
+        red=[
+            "tests/scheduler/domain/test_rolls.py::"
+            "test_what_rolls_back_before_an_interval_begins_is_found_without_a_walk_through_the_years"
+        ],
+    ),
+    Mutation(
+        name="rolls-interval-reaches-back",
+        mechanism="From before an interval begins is looked at what rolls back at any time of day.",
+        file="scheduler/domain/cron_days.py",
+        old="if without(parts, opened):",
+        new="if False:",
+        red=[
+            "tests/scheduler/domain/test_rolls.py::"
+            "test_what_rolls_back_before_an_interval_begins_is_found_without_a_walk_through_the_years"
+        ],
+    ),
+    Mutation(
+        name="openings-closure-kept",
+        mechanism="Who asks again within a closure of months does not walk through it again.",
+        file="calendars/domain/openings.py",
+        old="if self._closed[0] <= at < self._closed[1]:",
+        new="if False:",
+        red=["tests/calendars/test_openings.py::test_a_long_closure_is_walked_through_once"],
+    ),
+    Mutation(
         name="search-goes-by-days",
         mechanism="A search that meets many blocked occurrences in a row goes on by days and ends when none can fire.",
         file="scheduler/domain/blocked.py",
@@ -93,9 +123,17 @@ RECORDS = [
         name="window-computes-equal-ones-once",
         mechanism="Equal schedules in one window are computed once.",
         file="scheduler/domain/window.py",
-        old="@lru_cache(maxsize=512)",
-        new="@lru_cache(maxsize=0)",
+        old="_remembered = lru_cache(maxsize=512)",
+        new="_remembered = lru_cache(maxsize=0)",
         red=[WINDOW + "test_equal_schedules_are_computed_once_in_a_window"],
+    ),
+    Mutation(
+        name="window-walks-a-long-gap-once",
+        mechanism="A long gap that many schedules missed is walked once.",
+        file="scheduler/domain/window.py",
+        old="lru_cache(maxsize=4)",
+        new="lru_cache(maxsize=0)",
+        red=[WINDOW + "test_a_long_gap_that_many_missed_is_walked_once"],
     ),
     Mutation(
         name="window-forgets-no-fire",

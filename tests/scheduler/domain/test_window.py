@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from scheduler.domain import window
+from scheduler.domain.occurrences import of_micro, to_micro
 from scheduler.domain.schedules import CronSchedule, IntervalSchedule, OnceSchedule, fires
-from scheduler.domain.window import MOST, fires_in_window, fires_of
+from scheduler.domain.window import MOST, MOST_OF_FEW, PlainCron, PlainInterval, fires_in_window, fires_of
 
 NOON = datetime(2026, 10, 24, 22, 0, 0, 7, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -25,6 +26,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         return real(schedule, **bounds)
 
     window._remembered.cache_clear()
+    window._remembered_a_little.cache_clear()
     monkeypatch.setattr(window, "occurrences", counted)
     return asked
 
@@ -55,7 +57,47 @@ def test_a_window_with_more_than_is_remembered_has_all_its_fires(computed):
     assert len(fires_of(secondly, NOON, None, 1)) == 1
 
 
+def test_a_long_gap_that_many_missed_is_walked_once(computed):
+    secondly = CronSchedule("* * * * * *")
+    found = fires_of(secondly, NOON, NOON + 9 * HOUR, MOST_OF_FEW)
+    walks = len(computed)
+    assert fires_of(CronSchedule("* * * * * *"), NOON, NOON + 9 * HOUR, MOST_OF_FEW) == found
+    assert len(computed) == walks
+    assert len(found) == MOST_OF_FEW
+
+
 def test_intervals_and_instants_too(computed):
     schedules = [IntervalSchedule(7 * timedelta(minutes=1), NOON), OnceSchedule(NOON + HOUR), OnceSchedule(NOON)]
     found = fires_in_window(schedules, NOON, NOON + HOUR)
     assert [len(one) for one in found] == [8, 1, 0]
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000])
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        CronSchedule("*/20 * * * *", "Europe/Berlin"),
+        CronSchedule("30 2 * * *", "Europe/Berlin"),
+        IntervalSchedule(timedelta(minutes=7, microseconds=3), NOON + HOUR),
+        IntervalSchedule(timedelta(minutes=7, microseconds=3), NOON - 30 * HOUR),
+    ],
+)
+def test_whole_numbers_are_the_same_instants(schedule, most):
+    if isinstance(schedule, CronSchedule):
+        plain = PlainCron(schedule.expression, schedule.timezone)
+    else:
+        plain = PlainInterval(schedule.every // timedelta(microseconds=1), to_micro(schedule.anchor))
+    until = NOON + 5 * HOUR  # over the night on which the clocks go back
+    instants = plain.instants(to_micro(NOON), to_micro(until), most)
+    assert list(instants) == [to_micro(fire.at) for fire in fires(schedule, after=NOON, until=until, count=most)]
+    assert plain.first(to_micro(until)) == to_micro(fires(schedule, after=until, count=1)[0].at)
+
+
+def test_time_ends_for_whole_numbers_too():
+    last = datetime(9979, 12, 31, 23, 59, 30, tzinfo=UTC)
+    minutely = PlainInterval(60_000_000, to_micro(NOON) // 60_000_000 * 60_000_000)
+    assert [of_micro(at) for at in minutely.instants(to_micro(last), to_micro(last) + 10**10, 9)] == [
+        datetime(9980, 1, 1, tzinfo=UTC)
+    ]
+    assert minutely.first(to_micro(last) + 40_000_000) is None
+    assert PlainCron("0 0 0 1 1 * 2026", "UTC").first(to_micro(NOON)) is None

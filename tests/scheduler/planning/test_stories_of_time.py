@@ -11,8 +11,8 @@ import pytest
 
 from scheduler.models import Job, QueueEntry, Run, SkippedSpan, Trigger
 from scheduler.queries.fires import next_fires
+from scheduler.services import caps
 from scheduler.services import materialize as passes
-from scheduler.services import planning
 from scheduler.services.calendars import edit_calendar
 from tests.factories import CalendarFactory, CalendarRuleFactory, JobFactory, TriggerFactory
 from tests.scheduler.planning.support import make_job, make_trigger
@@ -191,7 +191,7 @@ def test_the_year_2200_for_one_tick(world: World):
 
 
 def test_jobs_of_every_second_that_nobody_runs_grow_to_their_bounds(world: World, monkeypatch, settings):
-    monkeypatch.setattr(planning, "MOST_PLANNED", 40)
+    monkeypatch.setattr(caps, "MOST_PLANNED", 40)
     settings.CRONIQ_HORIZON_SECONDS = 30 * 86400
     start = world.clock.now()
     for n in range(2):

@@ -9,6 +9,7 @@ from croniq_site.kernel.clock import ManualClock
 from runners.models import Heartbeat
 from scheduler.domain.work import Ack, AckAnswer, AckStatus, Claimed
 from scheduler.models import Job, Lane, Run
+from scheduler.services import caps
 from scheduler.services import materialize as passes
 from scheduler.services.claim import claim_due
 from scheduler.services.finish import finish
@@ -69,11 +70,15 @@ class World:
         raise AssertionError("the materializer does not come to rest")
 
     def reap(self) -> None:
-        assert reaper.run_once(self.clock.now()).failed == ()
+        assert self.reap_pass().failed == ()
+
+    def reap_pass(self) -> reaper.ReapPass:
+        return reaper.run_once(self.clock.now())
 
     def restart(self) -> None:
         """All processes are new: what one of them remembered is gone."""
         passes._looked_at = None
+        caps.forget_count()
         forget_rules()
 
     def resume(self) -> None:
