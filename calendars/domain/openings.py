@@ -18,6 +18,9 @@ _LONGEST_SEARCH = 40 * 366 * DAY
 
 _DAYS_KEPT = 4096
 
+_LONG = 100 * DAY
+"""The longest stretch found closed is kept if it is longer: who asks again does not walk through it again."""
+
 Parts = tuple[tuple[int, int], ...]
 """Half-open parts of a day in seconds since its midnight, ascending, apart from each other."""
 
@@ -105,6 +108,7 @@ class Openings:
         self._ranges = [rule.range_ordinals for rule in self._rules if rule.rule.date_range is not None]
         self._by_offset = any(rule.rule.period for rule in self._rules)
         self._kept: dict[tuple[int, int], Parts] = {}
+        self._closed = (0, 0)
         self.days_looked_at = 0
 
     def decision(self, at: int) -> Decision:
@@ -127,6 +131,16 @@ class Openings:
         limit = self.search_limit(at)
         if until is not None:
             limit = min(limit, until + 1)
+        begin = at
+        if self._closed[0] <= at < self._closed[1]:
+            at = self._closed[1]
+        opening = self._search(at, limit)
+        end = limit if opening is None else opening.start
+        if end - begin > max(_LONG, self._closed[1] - self._closed[0]):
+            self._closed = begin, end
+        return opening
+
+    def _search(self, at: int, limit: int) -> Opening | None:
         while at < limit:
             span = self.zone.span_at(at)
             wall, stop = at + span.offset, min(span.end, limit) + span.offset

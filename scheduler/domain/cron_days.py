@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import lru_cache
 
-from calendars.domain.openings import Openings, Parts, openings_of, weekly_superset, widened
+from calendars.domain.openings import WHOLE, Openings, Parts, openings_of, weekly_superset, widened, without
 from calendars.domain.rules import CalendarSpec
 from calendars.domain.zones import DAY, LAST_SECOND, Zone, load_zone
 from scheduler.domain.cron import Cron, matching_days, parse_cron
@@ -73,6 +73,19 @@ class WallDays:
                 _append(found, opening.start + span.offset - midnight, opening.end + span.offset - midnight)
             wall = stop
         return tuple(found)
+
+    def first_reached_back(self, first: int, source: int) -> int:
+        """The first day from ``first`` on to which times of ``source`` and later days may roll back: the latest one
+        since which each time of day was open that is open on any day before."""
+        reached, opened = source, ()
+        for day in range(source - 1, first - 1, -1):
+            parts = self.open_parts_of(day)
+            if without(parts, opened):
+                opened = without(WHOLE, without(without(WHOLE, opened), parts))
+                reached = day - 1 if self.shift(day) is None else day
+                if opened == WHOLE:
+                    break
+        return max(first, reached)
 
     def day_of(self, at: int) -> int:
         """The day that the clock shows at a UTC second."""

@@ -168,6 +168,9 @@ class _Rolls:
         wall = (start + self.days.zone.offset_at(start)) // size * size
         if self.days.shift(wall // DAY) is None:
             wall -= DAY
+        if self.back and isinstance(self.sources, _Lattice):
+            begins = min(self.first_source, last // DAY + 1)  # before it there are no occurrences
+            wall = max(wall, self.days.first_reached_back(wall // DAY, begins) * DAY)
         waiting: dict[datetime, datetime] = {}
         idle = 0
         while (begin := self.days.zone.to_utc(wall)) <= last:

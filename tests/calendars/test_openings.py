@@ -8,9 +8,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from calendars.domain.openings import Decision, is_open, next_open, openings_of
+from calendars.domain.openings import Decision, Openings, is_open, next_open, openings_of
 from calendars.domain.rules import CalendarSpec, Rule, parse_rule
-from calendars.domain.zones import load_zone, to_instant, to_seconds
+from calendars.domain.zones import DAY, load_zone, to_instant, to_seconds
 
 # Shrinking a counterexample of days costs minutes, more than a run may take; the first one found tells enough.
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -202,3 +202,23 @@ def test_every_half_hour_is_as_the_rules_say_and_the_search_agrees(rules, zone, 
             since = next((instants[n + 1] for n in range(k, -1, -1) if states[n]), instants[0])
             floor = to_seconds(instants[0])
             assert to_instant(openings.closed_since(to_seconds(at), floor)) == since
+
+
+def test_a_long_closure_is_walked_through_once():
+    gate = Openings(
+        spec(
+            {"effect": "exclude", "weekdays": [1, 2, 3, 4, 5, 6, 7], "range_end": "2045-01-01"},
+            {"effect": "exclude", "window_start": "00:00", "window_end": "12:00"},
+            timezone="Europe/Vienna",
+        )
+    )
+    start = to_seconds(instant("2026-01-01T00:00:00Z"))
+    found = gate.at_or_after(start)
+    assert found == gate.at_or_after(found.start)
+    looked = gate.days_looked_at
+    assert looked > 18 * 365
+    for later in range(0, 1400, 100):
+        assert gate.at_or_after(start + later * DAY).start == found.start
+    assert gate.at_or_after(start - 3 * DAY).start == found.start
+    assert gate.at_or_after(start, start + 5 * DAY) is None
+    assert gate.days_looked_at - looked < 50

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from calendars.domain.openings import is_open, openings_of
 from calendars.domain.rules import CalendarSpec, parse_rule
 from calendars.domain.zones import load_zone
+from scheduler.domain import rolls
 from scheduler.domain.schedules import (
     CronSchedule,
     Fire,
@@ -272,3 +273,33 @@ def test_what_is_open_at_no_day_never_fires_and_the_search_ends(policy, schedule
     asked = {"after": utc("2026-06-05T12:00Z"), "calendar": office, "on_blocked": policy}
     assert next_fire(schedule, **asked) is None
     assert openings.days_looked_at - before <= 1000
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        calendar({"effect": "exclude", "weekdays": [6, 7]}),
+        calendar(
+            {"effect": "include", "weekdays": [2], "window_start": "09:00", "window_end": "17:00"},
+            timezone="Asia/Tokyo",
+        ),
+        calendar({"effect": "include", "dates": ["2026-04-05"]}, timezone="Australia/Lord_Howe"),
+    ],
+)
+@pytest.mark.parametrize("every", [7, 90_000])
+def test_what_rolls_back_before_an_interval_begins_is_found_without_a_walk_through_the_years(monkeypatch, spec, every):
+    looked: list[int] = []
+    monkeypatch.setattr(
+        rolls._Rolls,
+        "_rolled_into",
+        lambda self, wall, *of, real=rolls._Rolls._rolled_into: looked.append(wall) or real(self, wall, *of),
+    )
+    anchor = datetime(2026, 4, 25, 12, 0, 31, tzinfo=UTC)  # a Saturday
+    schedule = IntervalSchedule(timedelta(seconds=every), anchor, "Australia/Lord_Howe")
+    asked = {"calendar": spec, "on_blocked": "preceding", "count": 5}
+    soon = fires(schedule, after=anchor - timedelta(days=30), **asked)
+    looked.clear()
+    assert fires(schedule, after=anchor - timedelta(days=9000), **asked) == soon
+    assert len(soon) == 5
+    assert soon[0].at < anchor
+    assert len(looked) < 24 * 60
