@@ -55,7 +55,7 @@ def test_a_jobs_last_success_is_read_from_its_newest_run_backwards(most):
 @pytest.mark.parametrize(
     ("ask", "indexes"),
     [
-        (lambda: flapping_runners(NOW), {"instance_deposed_by_time"}),
+        (lambda: flapping_runners(NOW), {"instance_deposed_by_time", "instance_by_deposed_at"}),
         (lambda: runner_counts(NOW), {"runner_by_last_poll"}),
         (lambda: last_ticks(), {"heartbeat_by_kind"}),
     ],
