@@ -6,6 +6,7 @@ CLAIM = "tests/scheduler/conformance/test_claim.py::"
 RELEASE = "tests/scheduler/conformance/test_release.py::"
 RACES = "tests/scheduler/conformance/test_races.py::"
 PLANS = "tests/scheduler/conformance/test_plans.py::"
+HISTORY = "tests/scheduler/conformance/test_history.py::test_a_run_costs_the_same_after_a_long_history"
 PREPARED = "tests/scheduler/conformance/test_prepared.py::"
 
 POSTGRESQL = "scheduler/sql/postgresql.py"
@@ -230,6 +231,16 @@ RECORDS = [
             "tests/scheduler/conformance/test_finish.py::"
             "test_a_run_of_a_limited_job_gives_its_slots_back_whatever_became_of_it"
         ],
+        database="postgresql",
+    ),
+    Mutation(
+        name="a-run-costs-the-same-after-a-long-history",
+        mechanism="Closing a run writes no index of the history: its bytes of WAL do not grow with it.",
+        file=POSTGRESQL,
+        old="    SET verdict = 'completed', attempt = d.attempt,",
+        new="    SET verdict = 'completed', created_at = r.created_at, occurrence_at = r.occurrence_at,\n"
+        "        scheduled_for = r.scheduled_for + interval '1 ms', attempt = d.attempt,",
+        realtime=[HISTORY],
         database="postgresql",
     ),
 ]
