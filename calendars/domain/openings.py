@@ -131,13 +131,13 @@ class Openings:
         limit = self.search_limit(at)
         if until is not None:
             limit = min(limit, until + 1)
-        begin = at
-        if self._closed[0] <= at < self._closed[1]:
-            at = self._closed[1]
-        opening = self._search(at, limit)
-        end = limit if opening is None else opening.start
-        if end - begin > max(_LONG, self._closed[1] - self._closed[0]):
-            self._closed = begin, end
+        known, end = self._closed
+        opening = self._search(at, min(known, limit)) if at < known else None
+        if opening is None:
+            opening = self._search(max(at, end) if known < limit else limit, limit)
+            closed_to = limit if opening is None else opening.start
+            if closed_to - at > max(_LONG, end - known):
+                self._closed = at, closed_to
         return opening
 
     def _search(self, at: int, limit: int) -> Opening | None:
