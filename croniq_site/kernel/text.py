@@ -26,7 +26,9 @@ def cleaned(text: str, most_bytes: int) -> str:
 
 def is_printable_name(text: str, most: int = 255) -> bool:
     """True for 1 to ``most`` printable characters without a space at either end (design §11)."""
-    return 0 < len(text) <= most and text == text.strip() and all(_is_printable(c) for c in text)
+    if not 0 < len(text) <= most or text != text.strip():
+        return False
+    return text.isprintable() if text.isascii() else all(map(_is_printable, text))
 
 
 def _is_printable(character: str) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
+
+from django.db import connection
 
 from croniq_site.kernel.database import IDS_PER_QUERY, chunks
 from runners.models import RunnerInstance
@@ -56,3 +59,18 @@ def runner_holding(run_id: UUID) -> tuple[str, str] | None:
     """Return the ``runner_id`` that has this run, and the run's tenant; None if nobody has it."""
     entry = QueueEntry.objects.filter(run_id=run_id, holder__isnull=False)
     return entry.values_list("holder__runner__runner_id", "job__tenant").first()
+
+
+def owners_of(runner_ids: Collection[str]) -> dict[str, int]:
+    """Return whose each of these runners is, as the id of an API client. Asked with every batch of acks."""
+    sql, params = in_list("runner_id", "text", runner_ids)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT runner_id, client_id FROM runners_runner WHERE {sql}", params)  # noqa: S608 - our text
+        return dict(cursor.fetchall())
+
+
+def in_list(column: str, kind: str, values: Collection[Any]) -> tuple[str, list[Any]]:
+    """Return a condition and its parameters: on PostgreSQL one array, so that the text does not depend on how many."""
+    if connection.vendor == "postgresql":
+        return f"{column} = ANY (%s::{kind}[])", [list(values)]
+    return f"{column} IN ({', '.join(['%s'] * len(values)) or 'NULL'})", list(values)

@@ -15,7 +15,7 @@ from runners.models import Runner, RunnerInstance
 from runners.services.audit import Actor, Event, record_events
 from scheduler.domain.polls import PollRequest
 from scheduler.domain.work import LossCause
-from scheduler.queries.holders import holdings_of
+from scheduler.queries.holders import holdings_of, owners_of
 from scheduler.services.release import release, wind_down
 from scheduler.services.tally import Kind, tally
 from scheduler.services.wake import tell
@@ -112,11 +112,7 @@ def refusals(claims: Sequence[tuple[str, Principal]], now: datetime) -> list[Cro
 
     An id that nobody has used is nobody's: what is said as it will match no claim.
     """
-    owners = dict(
-        Runner.objects.filter(runner_id__in={runner_id for runner_id, _ in claims}).values_list(
-            "runner_id", "client_id"
-        )
-    )
+    owners = owners_of({runner_id for runner_id, _ in claims})
     return [
         _refused(runner_id, principal, now)
         if owners.get(runner_id, principal.client_id) != principal.client_id

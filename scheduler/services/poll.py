@@ -18,7 +18,8 @@ from scheduler.services.release import release, wind_down
 from scheduler.services.renew import renew_claims
 
 SEEN_AGAIN_AFTER = timedelta(seconds=1)
-"""`last_poll_at` is exact to this: presence is told in tens of seconds, and a write a poll would be its main cost."""
+"""`last_poll_at` is exact to this, and to the second for which a server lets a runner in without asking here: presence
+is told in tens of seconds, and a write a poll would be its main cost."""
 
 
 def open_poll(request: PollRequest, principal: Principal, now: datetime) -> OpenPoll:
@@ -106,16 +107,17 @@ def _note_seen(seen: list[tuple[RunnerInstance, PollRequest]], now: datetime) ->
     # Rows that another server is writing this very moment are as fresh without us, and two servers that wait for each
     # other's rows would be a deadlock.
     wanted = {instance.runner_id: (instance, request) for instance, request in seen}
-    free = Runner.objects.select_for_update(skip_locked=True).filter(pk__in=wanted).order_by("pk")
-    # Instances in the order of their ids, as a claim shares them: in another it could meet one in a deadlock.
-    for runner in sorted(free, key=lambda runner: wanted[runner.pk][0].pk):
-        instance, request = wanted[runner.pk]
-        changes = {"last_poll_at": now}
+    free = list(Runner.objects.select_for_update(skip_locked=True).filter(pk__in=wanted).order_by("pk"))
+    for runner in free:
+        request = wanted[runner.pk][1]
         if _profile(request) != _profile(runner):
-            changes |= {
-                "capabilities": list(request.capabilities),
-                "tags": list(request.tags),
-                "max_inflight": request.max_inflight,
-            }
-        Runner.objects.filter(pk=runner.pk).update(**changes)
-        RunnerInstance.objects.filter(pk=instance.pk, deposed_at__isnull=True).update(last_poll_at=now)
+            Runner.objects.filter(pk=runner.pk).update(
+                capabilities=list(request.capabilities), tags=list(request.tags), max_inflight=request.max_inflight
+            )
+    Runner.objects.filter(pk__in=[runner.pk for runner in free]).update(last_poll_at=now)
+    # Locked in the order of their ids, as a claim shares them: in another it could meet one in a deadlock.
+    instances = RunnerInstance.objects.filter(
+        pk__in=[wanted[runner.pk][0].pk for runner in free], deposed_at__isnull=True
+    )
+    locked = list(instances.select_for_update().order_by("pk").values_list("pk", flat=True))
+    RunnerInstance.objects.filter(pk__in=locked).update(last_poll_at=now)

@@ -19,11 +19,11 @@ from croniq_site.kernel.errors import Conflict, CroniqError, TooLarge
 from runners.api import authentication
 from runners.api.views import ApiView
 from scheduler.api import openapi, work_schema
-from scheduler.api.work.ack import finish_owned
+from scheduler.api.work.ack import finish_owned, results
 from scheduler.api.work.claiming import claim_round
 from scheduler.api.work.events import append_owned
 from scheduler.api.work.http import BODY_BYTES, SMALL_BODY_BYTES, WrongMethod
-from scheduler.api.work.parsing import parse_ack, parse_lines, parse_poll, parse_renewal, run_id_of
+from scheduler.api.work.parsing import parse_acks, parse_lines, parse_poll, parse_renewal, run_id_of
 from scheduler.api.work.renew import renew_owned
 from scheduler.api.work.waiting import Told
 from scheduler.domain.polls import OpenPoll, PollRequest
@@ -70,9 +70,13 @@ class Ack(WorkView):
         refuses=(400, 404, 409, 413),
     )
     def post(self, request: Request) -> Response:
-        (answer,) = finish_owned([(parse_ack(self.raw_body()), self.principal)], self.now)
-        if isinstance(answer, CroniqError):
-            raise answer
+        said = parse_acks(self.raw_body())
+        acks = said if isinstance(said, list) else [said]
+        answers = finish_owned([(ack, self.principal) for ack in acks], self.now)
+        if isinstance(said, list):
+            return Response({"results": results(acks, answers)})
+        if isinstance(answers[0], CroniqError):
+            raise answers[0]
         return Response({"status": "ok"})
 
 

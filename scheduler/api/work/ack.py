@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from croniq_site.kernel.clock import Clock
 from croniq_site.kernel.errors import Conflict, CroniqError
 from runners.domain.scopes import Principal
 from scheduler.api.work.coalesce import Batch
 from scheduler.api.work.desk import Desk
-from scheduler.api.work.http import Receive, Scope, Send, header, read_body, respond
-from scheduler.api.work.parsing import parse_ack
+from scheduler.api.work.http import Receive, Scope, Send, header, read_body, respond, respond_with
+from scheduler.api.work.parsing import parse_acks
 from scheduler.api.work.pool import Pool
 from scheduler.domain.work import Ack, AckAnswer
-from scheduler.services.finish import finish
+from scheduler.services.finish import ACKS_PER_TRANSACTION, finish
 from scheduler.services.identity import refusals
 from scheduler.services.late import LateWord, no_execution, note_late_words
 
@@ -23,11 +24,29 @@ if TYPE_CHECKING:
     from scheduler.api.work.edge import Edge
 
 
+_OK = {"status": "ok"}
+_TAKEN = b'{"status":"ok"}'
+
+
 async def answer(edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
     principal = await edge.keys.principal(header(scope, b"authorization"), "work:ack")
-    ack = parse_ack(await read_body(scope, receive))
-    await edge.acks.take(ack, principal)
-    await respond(send, 200, {"status": "ok"}, close=edge.desk.is_stopping)
+    said = parse_acks(await read_body(scope, receive))
+    if isinstance(said, Ack):
+        (given,) = await edge.acks.take([said], principal)
+        if isinstance(given, CroniqError):
+            raise given
+        await respond_with(send, 200, _TAKEN, close=edge.desk.is_stopping)
+        return
+    answers = await edge.acks.take(said, principal)
+    await respond(send, 200, {"results": results(said, answers)}, close=edge.desk.is_stopping)
+
+
+def results(acks: Sequence[Ack], answers: Sequence[AckAnswer | CroniqError]) -> list[dict[str, Any]]:
+    """Return what each ack of an array is answered, in order: ``ok`` or its refusal."""
+    return [
+        {"execution_id": str(ack.run_id), **(answer.as_body() if isinstance(answer, CroniqError) else _OK)}
+        for ack, answer in zip(acks, answers, strict=True)
+    ]
 
 
 class Acks:
@@ -35,25 +54,33 @@ class Acks:
 
     def __init__(self, pool: Pool, clock: Clock, desk: Desk) -> None:
         self._clock, self._desk = clock, desk
-        self._finishes: Batch[tuple[Ack, Principal], AckAnswer] = Batch(
-            lambda acks: pool.write(self._finish_all, acks), slots=pool.slots
+        self._finishes: Batch[tuple[Sequence[Ack], Principal], list[AckAnswer | CroniqError]] = Batch(
+            lambda said: pool.write(self._finish_all, said),
+            slots=pool.slots,
+            most=ACKS_PER_TRANSACTION,
+            weigh=lambda said: len(said[0]),
         )
 
-    async def take(self, ack: Ack, principal: Principal) -> AckAnswer:
-        """Record the verdict. Raises Forbidden ``runner_owned``, Conflict ``stale_claim``, NotFound."""
-        given = None
+    async def take(self, acks: Sequence[Ack], principal: Principal) -> list[AckAnswer | CroniqError]:
+        """Record the verdicts of one request; an answer or a refusal each, in order: Forbidden ``runner_owned``,
+        Conflict ``stale_claim``, NotFound. Raises what fails all of them (the database is away): sent again, the array
+        changes nothing that was taken."""
+        given: list[AckAnswer | CroniqError] | None = None
         # From before it is committed: a look at the waiting poll right after that must know already.
-        self._desk.acking(ack.runner_id, ack.run_id, principal)
+        for ack in acks:
+            self._desk.acking(ack.runner_id, ack.run_id, principal)
         try:
-            given = await self._finishes((ack, principal))
+            given = await self._finishes((acks, principal))
         finally:
             # Any other may be of an earlier attempt while the runner holds the next one.
-            is_accepted = given is AckAnswer.ACCEPTED
-            self._desk.acked(ack.runner_id, ack.run_id, principal, is_accepted=is_accepted)
+            for place, ack in enumerate(acks):
+                is_accepted = given is not None and given[place] is AckAnswer.ACCEPTED
+                self._desk.acked(ack.runner_id, ack.run_id, principal, is_accepted=is_accepted)
         return given
 
-    def _finish_all(self, acks: Sequence[tuple[Ack, Principal]]) -> list[AckAnswer | CroniqError]:
-        return finish_owned(acks, self._clock.now())
+    def _finish_all(self, said: Sequence[tuple[Sequence[Ack], Principal]]) -> list[list[AckAnswer | CroniqError]]:
+        answers = iter(finish_owned([(ack, principal) for acks, principal in said for ack in acks], self._clock.now()))
+        return [list(islice(answers, len(acks))) for acks, _ in said]
 
 
 def finish_owned(acks: Sequence[tuple[Ack, Principal]], now: datetime) -> list[AckAnswer | CroniqError]:

@@ -6,16 +6,17 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from croniq_site.kernel.clock import Clock
-from croniq_site.kernel.database import is_outage
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
 from croniq_site.kernel.errors import CroniqError, Unavailable
 from scheduler.api.work.gates import Gates
 from scheduler.api.work.pool import Pool
+from scheduler.api.work.presence import Presence
 from scheduler.api.work.waiting import EMPTY, Answer, Claims, Held
 from scheduler.domain.work import Ask, ClaimOutcome, LossCause
 from scheduler.queries.assignments import JobDirectory, assignments
@@ -149,9 +150,11 @@ class Group:
         jobs: JobDirectory,
         gates: Gates,
         is_idle: Callable[[Group], None],
+        presence: Presence,
+        begin_wait: Callable[[Held], None],
     ) -> None:
         self.lanes, self.late = lanes, late
-        self._say_idle = is_idle
+        self._say_idle, self._presence, self._begin_wait = is_idle, presence, begin_wait
         self.lane_ids = frozenset(lanes_of(lanes))
         self._directory, self._rotation = directory, rotation
         self._pool, self._clock, self._jobs = pool, clock, jobs
@@ -192,10 +195,11 @@ class Group:
             await asyncio.sleep(0)  # whoever else arrives in this turn of the loop is asked for with the first
             while self._to_ask:
                 await self._claim_once()
-        except Unavailable:
-            self._wake_in(RECHECK_SECONDS)
-        except Exception:
-            _log.exception("claims could not be handed out")
+        except Exception as error:
+            if not isinstance(error, Unavailable):
+                _log.exception("claims could not be handed out")
+            for held in self._waiting:
+                self._begin_wait(held)
             self._wake_in(RECHECK_SECONDS)
         finally:
             self._serving = None
@@ -203,7 +207,7 @@ class Group:
             self._rest()
 
     async def _claim_once(self) -> None:
-        asked = [held for held in self._to_ask if held.is_open][:MOST_ASKS]
+        asked = _who_asks(self._to_ask)
         if not asked:
             self._to_ask.clear()
             return
@@ -220,6 +224,7 @@ class Group:
         except Exception as error:
             if not isinstance(error, CroniqError):
                 _log.exception("a claim failed")
+            self._presence.forget([held.holder_id for held in asked])  # it may be committed all the same
             for held in asked:
                 held.is_in_claim = False
                 held.fail(error)
@@ -235,6 +240,8 @@ class Group:
         for held, answer in zip(asked, done.answers, strict=True):
             held.is_in_claim = False
             if answer is not None:
+                # First of all: a claim that is given back, or whose answer gets lost, is looked for by the next poll.
+                self._presence.claimed(held.holder_id, (run_id for run_id, _ in answer.claims))
                 if not held.give(answer):
                     returned.extend(answer.claims)
             elif not held.is_patient:
@@ -243,13 +250,17 @@ class Group:
                 held.finish_settled()
             else:
                 unserved[held] = None
+                self._begin_wait(held)
         if done.is_more_due:
             # Where nothing was claimed or buried, asking the same again would find the same.
             again = unserved if done.is_short and done.has_progress else {}
             self._to_ask = {**again, **rest, **self._to_ask}
         else:
             for held in rest:
-                if not held.is_patient:
+                held.was_asked_for = True  # the claim has looked for all of them
+                if held.is_patient:
+                    self._begin_wait(held)
+                else:
                     held.give(EMPTY)
         if done.is_short:
             self._arm(done)
@@ -278,6 +289,19 @@ class Group:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _who_asks(to_ask: Iterable[Held]) -> list[Held]:
+    """Return the first that are open, as many as one transaction can serve in full, and always one."""
+    asked: list[Held] = []
+    wanted = 0
+    for held in to_ask:
+        if held.is_open:
+            wanted += held.request.free
+            if asked and (wanted > WRITE_BATCH_ROWS or len(asked) == MOST_ASKS):
+                break
+            asked.append(held)
+    return asked
 
 
 def _give_back_now(clock: Clock, claims: Claims) -> None:

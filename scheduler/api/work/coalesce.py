@@ -17,17 +17,23 @@ A = TypeVar("A")
 
 class Batch(Generic[Q, A]):
     """Hands questions to ``run`` in lists. No timer: an idle server answers the first at once, and while it does
-    everything that comes waits for the next call. At most ``slots`` calls at a time, ``most`` questions in each.
+    everything that comes waits for the next call. At most ``slots`` calls at a time, in each questions of a weight of
+    ``most`` together (without ``weigh`` each weighs 1), or one that is heavier.
 
     ``run`` returns one answer a question, in order; an answer that is an exception is raised for that question alone.
     """
 
     def __init__(
-        self, run: Callable[[list[Q]], Awaitable[Sequence[A | BaseException]]], *, slots: int, most: int = 100
+        self,
+        run: Callable[[list[Q]], Awaitable[Sequence[A | BaseException]]],
+        *,
+        slots: int,
+        most: int = 100,
+        weigh: Callable[[Q], int] | None = None,
     ) -> None:
         self._run = run
         self._free = slots
-        self._most = most
+        self._most, self._weigh = most, weigh
         self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
         self._calls: set[asyncio.Task[None]] = set()
 
@@ -47,12 +53,24 @@ class Batch(Generic[Q, A]):
     async def _call(self) -> None:
         try:
             await asyncio.sleep(0)  # whatever this turn of the loop still brings comes along
-            taken, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+            number = self._number()
+            taken, self._waiting = self._waiting[:number], self._waiting[number:]
             if taken:
                 await self._answer(taken)
         finally:
             self._free += 1
             self._start()
+
+    def _number(self) -> int:
+        if self._weigh is None:
+            return self._most
+        number, weight = 0, 0
+        for question, _ in self._waiting:
+            weight += self._weigh(question)
+            if number and weight > self._most:
+                break
+            number += 1
+        return number
 
     async def _answer(self, taken: list[tuple[Q, asyncio.Future[A]]]) -> None:
         try:

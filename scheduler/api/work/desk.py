@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Collection, Coroutine, Iterable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from scheduler.api.work.coalesce import Batch
 from scheduler.api.work.gates import Gates
 from scheduler.api.work.own_acks import OwnAcks
 from scheduler.api.work.pool import Pool
+from scheduler.api.work.presence import Presence
 from scheduler.api.work.waiting import EMPTY, SPIN_SECONDS, Answer, Held, Told, Visit
 from scheduler.domain.polls import OpenPoll, PollRequest
 from scheduler.queries.assignments import JobDirectory
@@ -43,7 +45,7 @@ class Desk:
         self._groups: dict[tuple[Lanes, frozenset[int]], Group] = {}
         self._visits: dict[tuple[int, str, str], Visit] = {}
         self._held: dict[int, tuple[Held, Group | None]] = {}
-        self._told, self._own_acks = Told(), OwnAcks()
+        self._told, self._own_acks, self._presence = Told(), OwnAcks(), Presence()
         self._by_runner: dict[str, Held] = {}
         self._here: set[int] = set()  # holders whose newest poll is at this server
         self._pausing: set[Visit] = set()
@@ -108,7 +110,11 @@ class Desk:
         if visit.is_over:
             return EMPTY, []
         request, tells, read_at = visit.request, self._tells, time.monotonic()
-        opened = await self._opens((request, visit.principal))
+        opened = self._presence.let_in(visit.principal.client_id, request)
+        if opened is None:
+            opened = await self._opens((request, visit.principal))
+            if tells == self._tells:  # else what was read may be older than what was said
+                self._presence.looked(visit.principal.client_id, request, opened, read_at)
         holder_id = opened.holder_id
         cancels = self._cancels(visit, holder_id, opened.cancel, read_at)
         if not request.is_anonymous:  # several processes may share that one, each with a list of its own
@@ -120,6 +126,7 @@ class Desk:
             answer = await self._wait(held, is_suspect=tells != self._tells)
             # What it acked itself while it was held is none, also where a look found it before.
             cancels = held.cancels - self._acked_texts(visit)
+            visit.look()
         if visit.is_over:
             if answer.claims:
                 await self._pool.write(self._give_back, answer)
@@ -132,18 +139,21 @@ class Desk:
         if is_suspect:
             # Something was said while this poll was let in. What was read for it may be older than that.
             self._check([held.holder_id])
-        rest = held.arrived_at + self._hold_seconds - time.monotonic()
-        timer = asyncio.get_running_loop().call_later(max(0.0, rest), self._expire, held)
         try:
             return await held.answer
         finally:
-            timer.cancel()
+            held.cancel_timer()
             mine = self._held.get(held.holder_id)
             if mine is not None and mine[0] is held:
                 del self._held[held.holder_id]
                 self._leave(held, mine[1])
             if self._by_runner.get(held.request.runner_id) is held:
                 del self._by_runner[held.request.runner_id]
+
+    def _begin_wait(self, held: Held) -> None:
+        """There is nothing for it now: from here on its time runs, and whether its connection stays is watched."""
+        held.visit.watch()
+        held.expire_in(max(0.0, held.arrived_at + self._hold_seconds - time.monotonic()), partial(self._expire, held))
 
     def _expire(self, held: Held) -> None:
         mine = self._held.get(held.holder_id)
@@ -158,12 +168,23 @@ class Desk:
         if not lanes:  # nothing could come yet: only a new lane, a cancel or the end of its time
             if not held.is_patient:
                 held.give(EMPTY)
+            self._begin_wait(held)
             return None
         late = self._lanes.late_for(request.capabilities, request.runner_id, lanes)
         group = self._groups.get((lanes, late))
         if group is None:
             group = self._groups[lanes, late] = Group(
-                lanes, late, self._lanes, self._rotation, self._pool, self._clock, self._jobs, self._gates, self._retire
+                lanes,
+                late,
+                self._lanes,
+                self._rotation,
+                self._pool,
+                self._clock,
+                self._jobs,
+                self._gates,
+                self._retire,
+                self._presence,
+                self._begin_wait,
             )
         group.join(held)
         return group
@@ -194,6 +215,8 @@ class Desk:
         """Return the texts of ``lost``, the listed runs that a look begun at ``read_at`` found held by somebody else or
         by nobody, that are to be cancelled."""
         listed = visit.request.listed
+        if not listed:
+            return set(visit.request.unknown)
         is_held = listed.keys() - set(lost)
         self._own_acks.hold_again(*visit.key[:2], is_held, read_at)
         self._told.hold_again(holder_id, {listed[run_id] for run_id in is_held})
@@ -210,6 +233,8 @@ class Desk:
     def acked(self, runner_id: str, run_id: UUID, principal: Principal, *, is_accepted: bool) -> None:
         """What was said by `acking` is written, or was not accepted."""
         self._own_acks.end((principal.client_id, runner_id, run_id), time.monotonic(), is_accepted=is_accepted)
+        if is_accepted:
+            self._presence.acked(principal.client_id, runner_id, run_id)
         held = self._by_runner.get(runner_id)
         if not is_accepted and held is not None and run_id in held.request.listed:
             self._check([held.holder_id])  # a look meanwhile may have kept a cancel from it
@@ -224,8 +249,10 @@ class Desk:
             self._wake(signal.lanes)
         if signal.holders is None or signal.holders:
             self._tells += 1
+            self._presence.forget(signal.holders)
             self._check(self._held.keys() if signal.holders is None else signal.holders & self._held.keys())
         if not is_from_here:
+            self._presence.forget(signal.moved)
             for holder_id in signal.moved:
                 self._here.discard(holder_id)
                 if holder_id in self._held:

@@ -31,6 +31,8 @@ async def read_body(
 ) -> bytes:
     """Return the whole body. Raises TooLarge as soon as it is known to be, without keeping what was read, and TooSlow
     when it is not here ``seconds`` after the call."""
+    if seconds is None:
+        return await _whole_body(scope, receive, most_bytes)
     try:
         async with asyncio.timeout(seconds):
             return await _whole_body(scope, receive, most_bytes)
@@ -57,6 +59,17 @@ async def _whole_body(scope: Scope, receive: Receive, most_bytes: int) -> bytes:
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
+def has_closed(receive: Receive) -> bool:
+    """Look whether the connection of a request whose body was read is closed, without waiting for it."""
+    look = receive().__await__()
+    try:
+        next(look)
+    except StopIteration as found:
+        return found.value["type"] == "http.disconnect"
+    look.close()
+    return False
+
+
 def _too_large(most_bytes: int) -> TooLarge:
     return TooLarge(f"The body is larger than {most_bytes / (1024 * 1024):g} MiB.")
 
@@ -73,7 +86,13 @@ async def respond(
     send: Send, status: int, body: Mapping[str, Any], *, close: bool = False, headers: Mapping[str, str] | None = None
 ) -> None:
     """Answer with JSON. ``close`` ends the connection after it."""
-    data = _dumped(body)
+    await respond_with(send, status, _dumped(body), close=close, headers=headers)
+
+
+async def respond_with(
+    send: Send, status: int, data: bytes, *, close: bool = False, headers: Mapping[str, str] | None = None
+) -> None:
+    """`respond` with JSON as it is."""
     lines = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
     if close:
         lines.append((b"connection", b"close"))

@@ -9,11 +9,13 @@ import json
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from croniq_site.kernel.errors import InvalidInput, TooLarge
 from croniq_site.kernel.text import CUT_MARK, cleaned, is_printable_name
+from scheduler.api.work.quick_json import quick_json
 from scheduler.domain.polls import PollRequest, Renewal
 from scheduler.domain.work import Ack, AckStatus, LogLine
 
@@ -26,6 +28,7 @@ not: they are read in the event loop, in one piece, and no poll is answered mean
 MOST_INFLIGHT = 10_000
 MOST_NAMES = 256
 MOST_LINES = 100
+MOST_ACKS = 500
 _LARGEST_INTEGER = 2**31 - 1
 _LONGEST_MS = 2**53
 _LEVEL_LENGTH = 16
@@ -60,6 +63,10 @@ def load_json(body: bytes) -> Any:
 
 
 def parse_poll(body: bytes) -> PollRequest:
+    return _parse_again(body) if len(body) <= _REPEATED_BYTES else _parse_poll(body)
+
+
+def _parse_poll(body: bytes) -> PollRequest:
     data = _fields(body)
     inflight = _inflight(data)
     max_inflight = _integer(data, "max_inflight", least=0, most=MOST_INFLIGHT, default=1)
@@ -76,16 +83,43 @@ def parse_poll(body: bytes) -> PollRequest:
     )
 
 
-def parse_ack(body: bytes) -> Ack:
-    data = _fields(body)
-    status = data.get("status")
-    if status not in ("success", "failure"):
+# A runner that waits for work says the same again and again.
+_REPEATED_BYTES = 1024
+_parse_again = lru_cache(maxsize=2048)(_parse_poll)
+
+
+def parse_acks(body: bytes) -> Ack | list[Ack]:
+    """Read one ack, or an array of 1 to 500 of them."""
+    data = _value(body)
+    if not isinstance(data, list):
+        return _ack(_object_of(data))
+    if not 1 <= len(data) <= MOST_ACKS:
+        raise InvalidInput.of("acks", f"The body is an ack or an array of 1 to {MOST_ACKS} acks.")
+    return [_ack_at(number, item) for number, item in enumerate(data)]
+
+
+def _ack_at(number: int, item: Any) -> Ack:
+    try:
+        return _ack(_object_of(item))
+    except InvalidInput as error:
+        place = f"acks[{number}]"
+        fields = {f"{place}.{name}": said for name, said in (error.fields or {}).items()} or {place: [error.message]}
+        raise InvalidInput(error.message, fields=fields) from None
+
+
+_STATUSES = {str(status): status for status in AckStatus}
+
+
+def _ack(data: dict[str, Any]) -> Ack:
+    said = data.get("status")
+    status = _STATUSES.get(said) if isinstance(said, str) else None
+    if status is None:
         raise InvalidInput.of("status", "status is 'success' or 'failure'.")
     return Ack(
         run_id=_run_id(data),
         attempt=_integer(data, "attempt", least=1, most=_LARGEST_INTEGER),
         runner_id=_name(data, "runner_id"),
-        status=AckStatus(status),
+        status=status,
         error=_error_text(data.get("error")),
         duration_ms=_integer(data, "duration_ms", least=0, most=_LONGEST_MS, default=None),
     )
@@ -170,8 +204,16 @@ def _is_deeper_than(value: Any, levels: int) -> bool:
     return True
 
 
+def _value(body: bytes) -> Any:
+    value = quick_json(body)
+    return load_json(body) if value is None else value
+
+
 def _fields(body: bytes) -> dict[str, Any]:
-    data = load_json(body)
+    return _object_of(_value(body))
+
+
+def _object_of(data: Any) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InvalidInput("The body is not a JSON object.")
     return data

@@ -7,7 +7,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -15,6 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from croniq_site.kernel.database import is_outage, is_postgresql
 from croniq_site.kernel.errors import Unavailable
+from scheduler.api.work.threads import Threads
 
 _log = logging.getLogger(__name__)
 
@@ -35,21 +35,19 @@ class Pool:
     def __init__(self) -> None:
         self.writers = CONNECTIONS_PER_CORE * (os.cpu_count() or 1) if is_postgresql() else 1
         self.slots = min(2, self.writers)
-        self._write = ThreadPoolExecutor(self.writers, thread_name_prefix="croniq-write")
-        self._read = (
-            self._write if is_postgresql() else ThreadPoolExecutor(SQLITE_READERS, thread_name_prefix="croniq-read")
-        )
+        self._write = Threads(self.writers, "croniq-write")
+        self._read = self._write if is_postgresql() else Threads(SQLITE_READERS, "croniq-read")
         self._outages = 0
         self._mine = threading.local()
         self._connections: list[BaseDatabaseWrapper] = []
 
     def write(self, service: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         """Run a service that writes."""
-        return asyncio.get_running_loop().run_in_executor(self._write, self._guarded, service, arguments)
+        return self._write.run(self._guarded, (service, arguments))
 
     def read(self, query: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         """Run what only reads: on SQLite it need not wait for the writer."""
-        return asyncio.get_running_loop().run_in_executor(self._read, self._guarded, query, arguments)
+        return self._read.run(self._guarded, (query, arguments))
 
     def _guarded(self, service: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         self._own_connection()
@@ -75,8 +73,8 @@ class Pool:
 
     def close(self) -> None:
         """Finish what runs, drop what waits, close the connections. Blocks for as long as the slowest statement."""
-        for executor in {self._write, self._read}:
-            executor.shutdown(wait=True, cancel_futures=True)
+        for threads in {self._write, self._read}:
+            threads.close()
         for kept in self._connections:
             kept.close()
         self._connections.clear()

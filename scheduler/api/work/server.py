@@ -11,6 +11,8 @@ from typing import Protocol
 
 import uvicorn
 
+from scheduler.api.work.protocol import WholeAnswers
+
 KEEP_ALIVE_SECONDS = 75
 """Longer than any client's own (the SDK's is 5 s) and than a pause between two polls: a server that closes an idle
 connection just as the next request is on its way resets that request."""
@@ -33,7 +35,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 application,
                 loop="uvloop",
-                http="httptools",
+                http=WholeAnswers,
                 ws="none",
                 lifespan="on",
                 log_config=None,

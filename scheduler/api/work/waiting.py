@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from runners.domain.scopes import Principal
+from scheduler.api.work.http import Receive, has_closed
 from scheduler.domain.polls import PollRequest
 
 Claims = list[tuple[UUID, int]]
@@ -43,7 +44,9 @@ class Visit:
     (`is_superseded`): then it must not take any work.
     """
 
-    def __init__(self, request: PollRequest, principal: Principal) -> None:
+    def __init__(self, request: PollRequest, principal: Principal, receive: Receive) -> None:
+        self._receive = receive
+        self._watching: asyncio.Task[None] | None = None
         self.request = request
         self.principal = principal
         self.arrived_at = time.monotonic()
@@ -61,6 +64,25 @@ class Visit:
     @property
     def is_over(self) -> bool:
         return self.is_gone or self.is_superseded
+
+    def watch(self) -> None:
+        """From now on notice at once when the connection closes. For whoever waits: it costs a task."""
+        if self._watching is None and not self.is_gone:
+            self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.leave()
+
+    def unwatch(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+
+    def look(self) -> None:
+        """Notice now if the connection has closed: for whoever was not watched."""
+        if not self.is_over and has_closed(self._receive):
+            self.leave()
 
     def leave(self) -> None:
         """The connection has closed."""
@@ -93,6 +115,7 @@ class Held:
         self.is_patient = is_patient
         self.is_in_claim = False
         self.was_asked_for = False
+        self._timer: asyncio.TimerHandle | None = None
         self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
     @property
@@ -116,6 +139,19 @@ class Held:
             self.is_patient = False
         else:
             self.give(EMPTY)
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._timer is not None
+
+    def expire_in(self, seconds: float, expire: Callable[[], None]) -> None:
+        """Let its time be up then."""
+        if self._timer is None and self.is_open:
+            self._timer = asyncio.get_running_loop().call_later(seconds, expire)
+
+    def cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     def expire(self) -> None:
         """`finish` because its time is up, but not before a claim has looked for it: a server so busy that letting

@@ -279,11 +279,8 @@ RECORDS = [
         name="api-both-doors",
         mechanism="The work protocol through Django refuses who does not own the runner, like the edge.",
         file="scheduler/api/views/work.py",
-        old="        (answer,) = finish_owned([(parse_ack(self.raw_body()), self.principal)], self.now)\n",
-        new=(
-            "        from scheduler.services.finish import finish\n\n"
-            "        (answer,) = finish([parse_ack(self.raw_body())], self.now)\n"
-        ),
+        old="        answers = finish_owned([(ack, self.principal) for ack in acks], self.now)\n",
+        new=("        from scheduler.services.finish import finish\n\n        answers = finish(acks, self.now)\n"),
         red=["tests/scheduler/api/test_work_parity.py::test_both_doors_give_the_same_answers"],
     ),
 ]

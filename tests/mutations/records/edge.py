@@ -347,9 +347,9 @@ RECORDS = [
     Mutation(
         name="poll-gone-takes-no-work",
         mechanism="A poll whose connection has closed takes no work.",
-        file=WORK + "poll.py",
-        old="    visit.leave()\n",
-        new="",
+        file=WORK + "waiting.py",
+        old="            pass\n        self.leave()\n",
+        new="            pass\n",
         red=[CONNECTIONS + "test_a_poll_whose_connection_has_closed_takes_no_work"],
     ),
     Mutation(

@@ -129,6 +129,13 @@ def play(door: Door) -> list[tuple[int, Any, str]]:
     door.ack(0, "failure")
     door.ack(2)
     door.ask("/v1/work/ack", {"runner_id": "r", "execution_id": NOBODYS, "status": "success", "attempt": 1})
+    acks = [
+        {"runner_id": f"{door.name}-r1", "execution_id": run_id, "status": "success", "attempt": 1}
+        for run_id in (door.run(0), NOBODYS)
+    ]
+    door.ask("/v1/work/ack", acks)
+    door.ask("/v1/work/ack", acks, "other")
+    door.ask("/v1/work/ack", [*acks, 7])
     cancel_runs([door.entries[1].run_id], database_now(), SYSTEM)
     assert door.poll([door.run(1)])["cancel"] == ["run-1"]
     door.ack(1, "failure", error="x\x00" * 50_000)

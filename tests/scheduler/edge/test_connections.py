@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from scheduler.api.work import claiming
+from scheduler.api.work.http import has_closed
 from scheduler.models import Attempt, QueueEntry
 from scheduler.services.wake import wake
 from tests.factories import JobFactory, LaneFactory
@@ -57,9 +59,18 @@ def test_a_claim_whose_connection_closes_before_the_answer_goes_back_at_once(mon
         connection = raw_poll(server, FakeRunner(server, key, "gone"))
         assert gate.finished.wait(10)
         assert state_of(entry.run_id) is QueueEntry.State.CLAIMED
-        (visit,) = edge.desk._visits.values()
+        ((held, _),) = edge.desk._held.values()
         connection.close()
-        poll_until(lambda: visit.is_gone, what="the server sees that it is gone")
+
+        async def has_heard_of_it():
+            return has_closed(held.visit._receive)
+
+        loop = held.answer.get_loop()
+        poll_until(
+            lambda: asyncio.run_coroutine_threadsafe(has_heard_of_it(), loop).result(10),
+            what="the server hears that it is gone",
+        )
+        assert not held.visit.is_gone  # nobody watches a claim that is being made: its end looks
         gate.open.set()
         poll_until(lambda: state_of(entry.run_id) is QueueEntry.State.READY, what="the run is given back")
         # No loss, and the attempt was given back with it.

@@ -17,7 +17,7 @@ from scheduler.api.work.parsing import (
     MOST_VALUES,
     TEXT_BYTES,
     load_json,
-    parse_ack,
+    parse_acks,
     parse_lines,
     parse_poll,
     parse_renewal,
@@ -67,7 +67,7 @@ def test_depth_up_to_the_bound_is_read():
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=200))
 def test_no_bytes_are_more_than_a_refusal(raw):
-    for parse in (parse_poll, parse_ack, parse_renewal, parse_lines):
+    for parse in (parse_poll, parse_acks, parse_renewal, parse_lines):
         with pytest.raises(InvalidInput):
             parse(raw)
 
@@ -102,7 +102,7 @@ _names = st.sampled_from(
 @given(st.dictionaries(_names, _json, max_size=5) | st.lists(st.dictionaries(_names, _json, max_size=4), max_size=3))
 def test_no_json_is_more_than_a_refusal(value):
     raw = json.dumps(value).encode()
-    for parse in (parse_poll, parse_ack, parse_renewal, parse_lines):
+    for parse in (parse_poll, parse_acks, parse_renewal, parse_lines):
         try:
             parse(raw)
         except InvalidInput:
@@ -189,7 +189,7 @@ def test_a_poll_is_refused_by_the_field(field, value):
 )
 def test_an_ack_is_refused_by_the_field(field, value):
     with pytest.raises(InvalidInput) as refusal:
-        parse_ack(body(**{"runner_id": "r1", "execution_id": RUN, "status": "success", "attempt": 1, field: value}))
+        parse_acks(body(**{"runner_id": "r1", "execution_id": RUN, "status": "success", "attempt": 1, field: value}))
     assert list(refusal.value.fields) == [field]
 
 
@@ -204,12 +204,12 @@ def test_an_ack_is_refused_by_the_field(field, value):
     ],
 )
 def test_an_error_of_any_shape_is_kept_as_text(error, kept):
-    ack = parse_ack(body(runner_id="r1", execution_id=RUN, status="failure", attempt=1, error=error))
+    ack = parse_acks(body(runner_id="r1", execution_id=RUN, status="failure", attempt=1, error=error))
     assert ack.error == kept
 
 
 def test_a_large_error_is_cut_with_a_mark():
-    ack = parse_ack(body(runner_id="r1", execution_id=RUN, status="failure", attempt=1, error="é" * 1_000_000))
+    ack = parse_acks(body(runner_id="r1", execution_id=RUN, status="failure", attempt=1, error="é" * 1_000_000))
     assert len(ack.error.encode()) <= TEXT_BYTES
     assert ack.error.endswith(CUT_MARK)
 
@@ -288,7 +288,7 @@ HEAVY = {
 }
 
 
-@pytest.mark.parametrize("parse", [parse_poll, parse_ack, parse_renewal, parse_lines])
+@pytest.mark.parametrize("parse", [parse_poll, parse_acks, parse_renewal, parse_lines])
 @pytest.mark.parametrize("heavy", HEAVY.values(), ids=HEAVY)
 def test_megabytes_that_are_dear_to_read_are_not_read(parse, heavy):
     """A quarter of what is let in: read in one piece, it would stop the event loop with all its polls for seconds."""
@@ -302,7 +302,7 @@ def test_megabytes_that_are_dear_to_read_are_not_read(parse, heavy):
 @pytest.mark.parametrize("text", ["[],{", '","', "\\", '\\"[', '"'])
 def test_a_text_of_megabytes_is_no_number_of_values(text):
     raw = body(runner_id="r1", execution_id=RUN, status="failure", attempt=1, error=text * 500_000)
-    assert len(parse_ack(raw).error.encode()) <= TEXT_BYTES
+    assert len(parse_acks(raw).error.encode()) <= TEXT_BYTES
 
 
 def test_two_hundred_thousand_values_are_read_and_no_more():

@@ -147,7 +147,7 @@ def test_a_binding_that_cannot_be_read_is_503_without_work(monkeypatch):
             raise OperationalError("the connection is gone")
 
         monkeypatch.setattr(poll, "_current_instances", unreadable)
-        monkeypatch.setattr(identity.Runner.objects, "filter", unreadable)
+        monkeypatch.setattr(identity, "owners_of", unreadable)
         for answer in (
             runner.poll(inflight=[str(entry.run_id)]),
             runner.ack(entry.run_id),
