@@ -89,6 +89,10 @@ RECORDS = [
         old="        with write_transaction():\n            given, ended = _finish_others(others, now, rng)\n",
         new="        given, ended = _finish_others(others, now, rng)\n",
         red=[LETTERS + "test_between_death_and_letter_there_is_nothing"],
+        realtime=[
+            "tests/scheduler/conformance/test_killed_acks.py::test_between_death_and_letter_nobody_dies",
+            "tests/scheduler/conformance/test_killed_acks.py::test_a_retry_is_stored_whole_or_not_at_all",
+        ],
         database="sqlite",
     ),
 ]
