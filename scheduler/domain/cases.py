@@ -164,6 +164,8 @@ def _rules(described: Mapping[str, object], zone: object) -> Iterator[Rule]:
 
 def _rule(effect: Effect, described: dict[str, object], zone: object) -> Rule:
     """A rule in the words of a case (`range`, `annual`, `window`, `holidays`, `period`) or of a rule's columns."""
+    if "effect" in described:
+        raise InvalidField("effect", "A rule's effect is the list in which it stands.")
     period = described.pop("period", None)
     if period is not None:
         if described:

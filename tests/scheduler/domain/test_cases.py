@@ -1,4 +1,8 @@
-"""The cases with right answers: tests/scheduler/cases/schedules.json, through the answers of `next_fires --jsonl`."""
+"""The cases with right answers: tests/scheduler/cases/*.json, through the answers of `next_fires --jsonl`.
+
+Those of more_schedules.json, some of each policy, were worked out minute by minute through `zoneinfo` and not by this
+engine.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ import pytest
 from scheduler.domain.cases import answer_line
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "schedules.json").read_text("utf-8"))
+
+MORE = json.loads((Path(__file__).parents[1] / "cases" / "more_schedules.json").read_text("utf-8"))
 
 # Cases that do not pass yet, each with the reason. One that passes must leave the list.
 NOT_YET: dict[str, str] = {}
@@ -40,6 +46,12 @@ def test_case(case):
         assert not is_right(case, answer), "it passes now: take it from NOT_YET"
     else:
         assert is_right(case, answer), answer
+
+
+@pytest.mark.parametrize("case", MORE, ids=lambda case: case["id"])
+def test_more_of_the_same_kinds(case):
+    answer = json.loads(answer_line(json.dumps(question(case))))
+    assert is_right(case, answer), answer
 
 
 @pytest.mark.parametrize(
@@ -79,6 +91,7 @@ def test_case(case):
             "period",
         ),
         ({"calendar": {"timezone": "UTC", "exclude": [{"window": ["08:00"]}]}}, "window"),
+        ({"calendar": {"timezone": "UTC", "exclude": [{"effect": "include", "weekdays": [1]}]}}, "effect"),
     ],
 )
 def test_a_bad_case_is_refused_with_its_field(change, field):
