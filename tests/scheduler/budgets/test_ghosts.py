@@ -18,7 +18,7 @@ from tests.factories import ApiClientFactory, QueueEntryFactory
 from tests.scheduler.budgets.world import SECOND, State, ack, claim, limited_job, running
 from tests.scheduler.planning.support import ACTOR, principal
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 
 ROUNDS = 50
 LIMITS = {0: 2, 20: 1, 28: 3, 36: None, 40: 2}

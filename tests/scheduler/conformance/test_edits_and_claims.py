@@ -87,7 +87,7 @@ def meet(now, job, holder, order, database) -> Callable[[Edit], list[Claimed]]:
                 return claiming.result(DEADLINE_SECONDS)
             first.run(lambda: RunnerInstance.objects.select_for_update().get(pk=holder.pk))
             claiming = session.start(claim)
-            poll_until(lambda: is_waiting_for_lock(second.pid), what="the claim waits for its holder's row")
+            poll_until(lambda: is_waiting_for_lock(second.pid), DEADLINE_SECONDS, what="the claim waits for its holder")
             edit()
             first.commit()
             return claiming.result(DEADLINE_SECONDS)

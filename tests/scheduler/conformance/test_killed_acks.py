@@ -20,7 +20,7 @@ from tests.factories import JobFactory, QueueEntryFactory, SlotFactory
 from tests.support.database import database_url
 from tests.support.races import together
 
-pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[3]
 HOUR = timedelta(hours=1)
@@ -42,7 +42,7 @@ def fail_all(entries: list[QueueEntry], now, folder: Path) -> list[int]:
         input="".join(lines),
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=200,
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
