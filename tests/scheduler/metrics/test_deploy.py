@@ -19,6 +19,7 @@ from tests.scheduler.metrics.scrapes import Scrape, scraped
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
+STORIES = Path(__file__).with_name("alerts.test.yml")
 DASHBOARD = DEPLOY / "grafana" / "croniq.json"
 
 RULES = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
@@ -104,10 +105,35 @@ def test_each_of_our_series_is_on_the_dashboard(scrape):
     assert {name for name in ours if name not in shown} == set()
 
 
-def test_the_rules_are_what_prometheus_reads():
-    promtool = shutil.which("promtool")
-    if promtool is None:
+@pytest.fixture
+def promtool() -> str:
+    found = shutil.which("promtool")
+    if found is None:
         pytest.skip("promtool is not installed (apt-get install prometheus): it did NOT check the alert rules")
-    done = subprocess.run([promtool, "check", "rules", str(ALERTS)], capture_output=True, text=True)
+    return found
+
+
+def run(*argv: str, cwd: Path) -> str:
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(RULES)} rules found" in done.stdout
+    return done.stdout
+
+
+def test_the_rules_are_what_prometheus_reads(promtool):
+    assert f"{len(RULES)} rules found" in run(promtool, "check", "rules", str(ALERTS), cwd=DEPLOY)
+
+
+def test_the_alerts_fire_when_they_should_and_not_before(promtool, tmp_path):
+    for file in (ALERTS, STORIES):
+        shutil.copy(file, tmp_path)
+    assert "SUCCESS" in run(promtool, "test", "rules", STORIES.name, cwd=tmp_path)
+
+
+def test_what_the_stories_expect_is_what_the_rules_say():
+    """Also where promtool is not: a sentence that was changed in one place only is found."""
+    said = {rule["alert"]: rule["annotations"]["description"] for rule in RULES}
+    expected = [test for story in yaml.safe_load(STORIES.read_text())["tests"] for test in story["alert_rule_test"]]
+    assert {test["alertname"] for test in expected} <= set(said)
+    for test in expected:
+        for alert in test["exp_alerts"]:
+            assert alert["exp_annotations"]["description"] == said[test["alertname"]]
