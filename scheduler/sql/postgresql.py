@@ -6,16 +6,24 @@ promise that skips locked rows. So two of our statements never wait for each oth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import logging
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
 
+from django.db import DatabaseError, connection
+
 from scheduler.domain.work import HEAD_START, Ack, Claimed
+from scheduler.sql.low_water import LowWater
 from scheduler.sql.prepared import array, rows_of
 from scheduler.sql.rows import Closed, Pick, Seats, json_of, limited_sql
 
 SKIP_LOCKED = "FOR UPDATE SKIP LOCKED"
+LOW_WATER = LowWater()
+_log = logging.getLogger(__name__)
 
 # - `current` shares the holders' rows: a takeover that deposes one waits for us and then finds our claims, or we wait
 #   for it and find nobody to claim for (READ COMMITTED looks at the row again after the wait).
@@ -40,18 +48,19 @@ WITH current AS MATERIALIZED (
     SELECT c.ask, c.holder_id, row_number() OVER (ORDER BY turn, c.ask) AS seat
     FROM current c, generate_series(1, c.want) AS turn
 ), hungry AS MATERIALIZED (
-    SELECT t.turn, t.lane_ids
-    FROM unnest(%s::text[]) WITH ORDINALITY AS t(lane_ids, turn),
+    SELECT t.turn, t.lane_ids, t.marks
+    FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS t(lane_ids, marks, turn),
     LATERAL (
         SELECT 1
         FROM (
-            SELECT lane_id,
+            SELECT lane_id, COALESCE(mark, '-infinity') AS begins_at,
                 CASE WHEN lane_id = ANY (%s::bigint[]) THEN %s::timestamptz ELSE %s::timestamptz END AS due_at
-            FROM unnest(t.lane_ids::bigint[]) AS lane_id
+            FROM unnest(t.lane_ids::bigint[], t.marks::timestamptz[]) AS a(lane_id, mark)
         ) l,
         LATERAL (
             SELECT 1 FROM scheduler_queueentry d
             WHERE d.state = 0 AND d.lane_id = l.lane_id AND d.available_at <= l.due_at AND d.run_id <> ALL (%s::uuid[])
+                AND d.available_at >= l.begins_at
             ORDER BY d.available_at, d.run_id
             LIMIT 1
         ) due
@@ -59,7 +68,7 @@ WITH current AS MATERIALIZED (
     ) has_due
     LIMIT (SELECT count(*) FROM seats)
 ), turns AS (
-    SELECT around, h.turn, h.lane_ids,
+    SELECT around, h.turn, h.lane_ids, h.marks,
         ceil((SELECT count(*) FROM seats)::numeric / (SELECT count(*) FROM hungry)) AS share
     FROM generate_series(1, 2) AS around, hungry h
     ORDER BY around, h.turn
@@ -69,14 +78,15 @@ WITH current AS MATERIALIZED (
     LATERAL (
         SELECT l.place, due.*
         FROM (
-            SELECT lane_id, place,
+            SELECT lane_id, place, COALESCE(mark, '-infinity') AS begins_at,
                 CASE WHEN lane_id = ANY (%s::bigint[]) THEN %s::timestamptz ELSE %s::timestamptz END AS due_at
-            FROM unnest(t.lane_ids::bigint[]) WITH ORDINALITY AS a(lane_id, place)
+            FROM unnest(t.lane_ids::bigint[], t.marks::timestamptz[]) WITH ORDINALITY AS a(lane_id, mark, place)
         ) l,
         LATERAL (
             SELECT e.run_id, e.attempt, e.max_attempts, e.available_at
             FROM scheduler_queueentry e
             WHERE e.state = 0 AND e.lane_id = l.lane_id AND e.available_at <= l.due_at AND e.run_id <> ALL (%s::uuid[])
+                AND e.available_at >= l.begins_at
             ORDER BY e.available_at, e.run_id
             LIMIT 2 * (SELECT count(*) FROM seats)
             FOR UPDATE SKIP LOCKED
@@ -187,7 +197,44 @@ def claim_rows(
     Each claimed run has its attempt counted, holder, lease and deadline. Runs whose attempts are used up are locked and
     returned without `Claimed`, to be buried in the same transaction. Only current instances get anything.
     """
-    return [_pick(row) for row in rows_of(CLAIM, claim_parameters(now, seats, tenants, listed, late))]
+    marks = LOW_WATER.marks(tenants)
+    picks = _looked(now, seats, tenants, listed, late, marks)
+    if marks and len(picks) < sum(seats.wants):
+        # There may be more before the marks. What was taken already is committed, or has its place in a transaction.
+        LOW_WATER.forget(marks)
+        got = Counter(pick.ask for pick in picks if pick.claimed is not None)
+        wants = [want - got[ask] for ask, want in enumerate(seats.wants)]
+        try:
+            more = _looked(now, Seats(seats.holders, wants), tenants, listed, late, {})
+        except DatabaseError:
+            if connection.in_atomic_block or not got:
+                raise
+            _log.warning("a claim did not look for more", exc_info=True)
+            return picks
+        known = {pick.run_id for pick in picks}
+        picks += [pick for pick in more if pick.run_id not in known]
+    return picks
+
+
+def _looked(
+    now: datetime,
+    seats: Seats,
+    tenants: Sequence[Sequence[int]],
+    listed: Sequence[UUID],
+    late: Collection[int],
+    marks: Mapping[int, datetime],
+) -> list[Pick]:
+    """One statement; it reads the lanes of ``marks`` from there."""
+    began = time.monotonic()
+    picks = [_pick(row) for row in rows_of(CLAIM, claim_parameters(now, seats, tenants, listed, late, marks))]
+    firsts: dict[int, datetime] = {}
+    for pick in picks:
+        if (claimed := pick.claimed) is not None:
+            first = firsts.get(claimed.lane_id)
+            if first is None or claimed.available_at < first:
+                firsts[claimed.lane_id] = claimed.available_at
+    LOW_WATER.note(firsts, marks, began)
+    return picks
 
 
 def claim_parameters(
@@ -196,10 +243,19 @@ def claim_parameters(
     tenants: Sequence[Sequence[int]],
     listed: Sequence[UUID],
     late: Collection[int] = (),
+    marks: Mapping[int, datetime] | None = None,
 ) -> list[object]:
     lanes, listed = "{" + ",".join([_quoted(tuple(lane_ids)) for lane_ids in tenants]) + "}", array(listed)
     seen = [array(late), now - HEAD_START, now, listed]
-    return [array(seats.holders), array(seats.wants), lanes, *seen, *seen, now]
+    return [array(seats.holders), array(seats.wants), lanes, _marks_text(tenants, marks or {}), *seen, *seen, now]
+
+
+def _marks_text(tenants: Sequence[Sequence[int]], marks: Mapping[int, datetime]) -> str:
+    """As the lanes: one text of an array a tenant; what is missing behind its end is no mark."""
+    if not marks:
+        return "{}"
+    texts = [array(marks[i].isoformat() if i in marks else "NULL" for i in lane_ids) for lane_ids in tenants]
+    return "{" + ",".join([f'"{text}"' for text in texts]) + "}"
 
 
 @lru_cache(maxsize=10_000)

@@ -7,10 +7,12 @@ RELEASE = "tests/scheduler/conformance/test_release.py::"
 RACES = "tests/scheduler/conformance/test_races.py::"
 PLANS = "tests/scheduler/conformance/test_plans.py::"
 HISTORY = "tests/scheduler/conformance/test_history.py::test_a_run_costs_the_same_after_a_long_history"
+LOW_WATER = "tests/scheduler/conformance/test_low_water.py::"
 PREPARED = "tests/scheduler/conformance/test_prepared.py::"
 
 POSTGRESQL = "scheduler/sql/postgresql.py"
 SQLITE = "scheduler/sql/sqlite.py"
+LOW_WATER_FILE = "scheduler/sql/low_water.py"
 PREPARED_FILE = "scheduler/sql/prepared.py"
 
 RECORDS = [
@@ -241,6 +243,63 @@ RECORDS = [
         new="    SET verdict = 'completed', created_at = r.created_at, occurrence_at = r.occurrence_at,\n"
         "        scheduled_for = r.scheduled_for + interval '1 ms', attempt = d.attempt,",
         realtime=[HISTORY],
+        database="postgresql",
+    ),
+    Mutation(
+        name="low-water-begins-at-the-mark",
+        mechanism="Where claims are slow a lane is read from where the last one found its first run.",
+        file=POSTGRESQL,
+        old=" AND e.run_id <> ALL (%s::uuid[])\n                AND e.available_at >= l.begins_at\n",
+        new=" AND e.run_id <> ALL (%s::uuid[])\n",
+        red=[LOW_WATER + "test_a_lane_is_read_from_its_mark"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="low-water-looks-again-from-the-beginning",
+        mechanism="A mark lasts a second from the last look at the whole lane, however many claims used it.",
+        file=LOW_WATER_FILE,
+        old="_Mark(max(at, marks[lane_id].at), marks[lane_id].looked_at)",
+        new="_Mark(max(at, marks[lane_id].at), began)",
+        red=[LOW_WATER + "test_a_look_from_the_beginning_is_due_a_second_after_the_last"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="low-water-is-not-the-end",
+        mechanism="A claim that finds too little behind the marks looks before them at once.",
+        file=POSTGRESQL,
+        old="    if marks and len(picks) < sum(seats.wants):\n",
+        new="    if False:\n",
+        red=[
+            LOW_WATER + "test_a_claim_that_wants_more_than_stands_behind_the_mark_gets_the_rest_at_once",
+            LOW_WATER + "test_a_run_that_is_released_is_claimed_again_before_the_mark",
+        ],
+        database="postgresql",
+    ),
+    Mutation(
+        name="low-water-second-look-counts-the-first",
+        mechanism="Over both looks no poll gets more than it wants.",
+        file=POSTGRESQL,
+        old="        wants = [want - got[ask] for ask, want in enumerate(seats.wants)]\n",
+        new="        wants = list(seats.wants)\n",
+        red=[LOW_WATER + "test_several_polls_get_no_more_than_they_want_over_both_looks"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="low-water-first-look-is-told",
+        mechanism="What the first look claimed is told although the second failed.",
+        file=POSTGRESQL,
+        old="            if connection.in_atomic_block or not got:\n                raise\n",
+        new="            raise\n",
+        red=[LOW_WATER + "test_what_the_first_look_claimed_is_told_when_the_second_fails"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="low-water-only-where-slow",
+        mechanism="A claim that was not slow leaves no mark: then nothing is read out of its order.",
+        file=LOW_WATER_FILE,
+        old="                    if is_slow:\n",
+        new="                    if True:\n",
+        red=[LOW_WATER + "test_a_claim_that_was_not_slow_leaves_no_mark"],
         database="postgresql",
     ),
 ]

@@ -75,7 +75,7 @@ def test_a_plan_of_an_empty_queue_is_not_kept_when_it_has_filled(now, lane, hold
 
 def explain(name: str) -> str:
     with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (COSTS OFF) EXECUTE {name} ({', '.join(['NULL'] * 12)})")
+        cursor.execute(f"EXPLAIN (COSTS OFF) EXECUTE {name} ({', '.join(['NULL'] * 13)})")
         return "\n".join(line for (line,) in cursor.fetchall())
 
 
