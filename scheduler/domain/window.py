@@ -36,9 +36,11 @@ def fires_of(schedule: Schedule, after: datetime, until: datetime | None, count:
     known = _remembered(schedule, after, until, most)
     if len(known) < MOST or most == count:
         return list(known)
-    if count is not None and count <= MOST_OF_FEW:
+    if count is None or count <= MOST_OF_FEW:
         # A thousand jobs of every second that missed the same hours: each asks for the same gap.
-        return list(_remembered_a_little(schedule, after, until, count))
+        known = _remembered_a_little(schedule, after, until, count or MOST_OF_FEW)
+        if len(known) < MOST_OF_FEW or count is not None:
+            return list(known)
     return [Fire(at, at) for at in islice(occurrences(schedule, after=after, until=until), count)]
 
 

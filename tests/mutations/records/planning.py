@@ -41,7 +41,7 @@ RECORDS = [
         new='_ONCE = ""',
         red=[
             MATERIALIZE + "test_where_two_triggers_of_a_job_meet_there_is_one_run",
-            MATERIALIZE + "test_a_clock_that_was_stepped_back_plans_again_and_doubles_nothing",
+            PLANNED + "test_of_many_runs_those_that_are_there_already_make_none",
         ],
     ),
     Mutation(
@@ -63,9 +63,7 @@ RECORDS = [
         old="    with write_transaction():\n        plans = _plans(",
         new="    if True:\n        plans = _plans(",
         red=[MATERIALIZE + "test_a_pass_that_breaks_anywhere_leaves_neither_runs_nor_a_moved_cursor"],
-        realtime=[
-            KILLED + "test_four_materializers_of_which_one_is_killed_after_any_statement_make_one_run_of_each_fire"
-        ],
+        realtime=[KILLED],
     ),
     Mutation(
         name="plan-lock-of-the-job",

@@ -64,6 +64,11 @@ def test_a_long_gap_that_many_missed_is_walked_once(computed):
     assert fires_of(CronSchedule("* * * * * *"), NOON, NOON + 9 * HOUR, MOST_OF_FEW) == found
     assert len(computed) == walks
     assert len(found) == MOST_OF_FEW
+    half_an_hour = fires_of(secondly, NOON, NOON + HOUR / 2)
+    walks = len(computed)
+    assert fires_of(secondly, NOON, NOON + HOUR / 2) == half_an_hour
+    assert (len(half_an_hour), len(computed)) == (1800, walks)
+    assert len(fires_of(secondly, NOON, NOON + 2 * HOUR)) == 7200
 
 
 def test_intervals_and_instants_too(computed):

@@ -88,7 +88,8 @@ def test_a_job_beside_many_that_nobody_runs_is_on_time(world: World, settings):
 @pytest.mark.timeout(600)
 def test_a_thousand_jobs_of_every_second_that_nobody_runs_for_a_week_stay_within_their_bounds(world: World, settings):
     """The caps are small, for what is looked at is that they hold, and a row more or less costs the same at each size:
-    with the default total each of the thousand would have a thousand runs ahead, and the test millions of rows."""
+    with the default total each of the thousand would have a thousand runs ahead, and the test millions of rows. That
+    what is due stays within the depth of the queue is the story of the few above."""
     settings.CRONIQ_HORIZON_SECONDS = 30 * 86400
     settings.CRONIQ_MAX_PLANNED = (THOUSAND + 1) * SHARE
     start = world.clock.now()
@@ -97,19 +98,16 @@ def test_a_thousand_jobs_of_every_second_that_nobody_runs_for_a_week_stay_within
     other = make_job(start, "demo:other")
     make_trigger(other, start, every="2s")
     caps.forget_count()
-    for downtimes in (1, 2):
+    for _ in range(2):
         # Nobody plans for half a week; then everybody does, and a moment later all are on time again.
         world.step(84 * HOUR, reaps=False)
         world.ran.clear()
         world.step(SHARE * SECOND, reaps=False)
         assert world.on_time(other)[-1] == world.clock.now()
-        while not world.reap_pass().is_done:
-            pass
-        most, total, due, entries = waiting_at(world.clock.now())
+        most, total, _, entries = waiting_at(world.clock.now())
         assert most == SHARE
         assert total <= settings.CRONIQ_MAX_PLANNED
-        # The depth of the queue, and what the catch-up let wait: the newest run of each downtime.
-        assert DEPTH <= due <= DEPTH + downtimes
-        assert entries <= settings.CRONIQ_MAX_PLANNED + THOUSAND * (DEPTH + downtimes)
     assert world.clock.now() > start + 7 * DAY
+    # What fell due, too, is no more than was planned, and the newest run of each downtime; the week has 604,800 fires.
+    assert entries <= settings.CRONIQ_MAX_PLANNED + THOUSAND * 2 * (2 * SHARE + 1)
     assert not Trigger.objects.exclude(config_error="").exists()
