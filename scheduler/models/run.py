@@ -128,8 +128,8 @@ class Attempt(models.Model):
 class SkippedSpan(models.Model):
     """Fires of a job that made no run, many in one row: ``count`` of them from ``first_at`` to ``last_at``.
 
-    Of a trigger whose calendar moves fires no more than 5,000 are counted (`planning.MOST_COUNTED`): exactly that number
-    means at least so many.
+    Of a trigger whose calendar moves fires no more than 5,000 are counted (`planning.MOST_COUNTED`): exactly that
+    number means at least so many.
     """
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="skipped_spans", db_index=False)

@@ -12,7 +12,7 @@ GAPS = "tests/scheduler/planning/test_long_gaps.py::"
 RECORDS = [
     Mutation(
         name="seam-begins-where-the-last-ended",
-        mechanism="A pass plans from where the last one ended, whoever made it; nothing between two passes is left out.",
+        mechanism="A pass plans from where the last one ended, whoever made it: nothing in between is left out.",
         file="scheduler/services/planning.py",
         old="(fire for fire in ahead if fire.at > cursor)",
         new="(fire for fire in ahead if fire.at > cursor + timedelta(minutes=1))",
@@ -175,8 +175,8 @@ RECORDS = [
         name="forecast-triggers-bounded",
         mechanism="No more than so many triggers are looked at; the others are counted.",
         file=QUERY,
-        old="for trigger in rows[:most]:",
-        new="for trigger in rows:",
+        old="triggers = list(rows[:most])",
+        new="triggers = list(rows)",
         red=[STORIES + "test_what_all_together_list_is_bounded_and_the_rest_counted"],
     ),
     Mutation(

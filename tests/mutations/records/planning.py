@@ -260,8 +260,8 @@ RECORDS = [
         name="plan-long-gap-from-its-ends",
         mechanism="Of a gap, however long, the first fires are counted and the newest are caught up.",
         file="scheduler/services/planning.py",
-        old="    if len(behind) == MOST_COUNTED:\n",
-        new="    if False:\n",
+        old="    if len(behind) == MOST_COUNTED:\n        newest",
+        new="    if False:\n        newest",
         red=[MATERIALIZE + "test_a_gap_of_thirty_years_is_one_span_and_one_look_at_either_end"],
     ),
     Mutation(
@@ -503,8 +503,8 @@ RECORDS = [
         name="pause-skips-the-past",
         mechanism="What fell due in a pause is recorded as skipped and does not run.",
         file="scheduler/services/pause.py",
-        old="        close_runs(delete_waiting(chunk), Run.Verdict.SKIPPED, PAUSED, now)\n",
-        new="        pass\n",
+        old="        close_runs(gone, Run.Verdict.SKIPPED, PAUSED, now)\n",
+        new="",
         red=[PAUSE + "test_resuming_releases_the_future_runs_with_their_ids_and_skips_the_past_ones"],
     ),
     Mutation(
