@@ -130,7 +130,7 @@ RECORDS = [
                 "WHERE s.run_id = d.run_id AND d.is_limited\n",
                 "WHERE s.run_id = d.run_id AND false\n",
             ),
-            Edit(SQLITE, "        if with_slots:\n", "        if False:\n"),
+            Edit(SQLITE, "    if with_slots:\n", "    if False:\n"),
         ],
         red=[FINISH + "test_a_run_of_a_limited_job_gives_its_slots_back_whatever_became_of_it"],
     ),

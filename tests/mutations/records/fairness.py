@@ -43,7 +43,8 @@ RECORDS = [
             Edit(
                 POSTGRESQL,
                 "            WHERE d.state = 0 AND d.lane_id = l.lane_id AND d.available_at <= l.due_at "
-                "AND d.run_id <> ALL (%s::uuid[])\n            ORDER BY d.available_at, d.run_id\n",
+                "AND d.run_id <> ALL (%s::uuid[])\n                AND d.available_at >= l.begins_at\n"
+                "            ORDER BY d.available_at, d.run_id\n",
                 "            WHERE d.available_at <= l.due_at OR d.run_id <> ALL (%s::uuid[])\n",
             ),
             Edit(

@@ -17,8 +17,8 @@ RECORDS = [
             ),
             Edit(
                 "scheduler/sql/sqlite.py",
-                '            "AND NOT EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)",\n',
-                '            "",\n',
+                '        "AND NOT EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)",\n',
+                '        "",\n',
             ),
         ],
         red=[
