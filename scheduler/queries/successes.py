@@ -13,7 +13,6 @@ from scheduler.sql.gauges import newest_successes
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_LOOKED_AT = 1_000
 """Newest runs of a job that are looked at again; one that failed more often in between keeps the success known."""
-_ALL = 2**31 - 1
 
 
 class Successes:
@@ -32,7 +31,7 @@ class Successes:
             known = {job_id: self._known.get(job_id, (_LONG_AGO, _LONG_AGO)) for job_id in job_ids}
             new = [(job_id, _LONG_AGO) for job_id in known if job_id not in self._known]
             again = [(job_id, since) for job_id, (since, _) in known.items() if job_id in self._known]
-            found = newest_successes(new, now, _ALL) + newest_successes(again, now, MOST_LOOKED_AT)
+            found = newest_successes(new, now) + newest_successes(again, now, MOST_LOOKED_AT)
             for some in chunks(found, IDS_PER_QUERY):
                 rows = Run.objects.filter(pk__in=some).values_list("job_id", "scheduled_for", "finished_at")
                 known |= {job_id: (scheduled_for, finished_at) for job_id, scheduled_for, finished_at in rows}

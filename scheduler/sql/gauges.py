@@ -42,7 +42,16 @@ FROM scheduler_job j WHERE j.deleted_at IS NULL
 ORDER BY j.job_key
 """
 
+# In the order of the index, up to the first that completed.
 SUCCESSES = """
+SELECT (
+    SELECT r.id FROM scheduler_run r
+    WHERE r.job_id = asked.job_id AND r.scheduled_for > asked.since AND r.scheduled_for <= %s
+        AND r.verdict = 'completed'
+    ORDER BY r.scheduled_for DESC, r.id DESC LIMIT 1
+) FROM asked
+"""
+RECENT_SUCCESSES = """
 SELECT (
     SELECT newest.id FROM (
         SELECT r.id, r.scheduled_for, r.verdict FROM scheduler_run r
@@ -81,13 +90,14 @@ def job_facts(now: datetime, late_before: datetime) -> list[JobFacts]:
     ]
 
 
-def newest_successes(asked: Sequence[tuple[int, datetime]], now: datetime, most: int) -> list[UUID]:
+def newest_successes(asked: Sequence[tuple[int, datetime]], now: datetime, most: int | None = None) -> list[UUID]:
     """Return the newest completed run of each job of ``asked`` (job id, since) that has one with ``scheduled_for`` in
-    (since, now], among its ``most`` newest."""
+    (since, now], among its ``most`` newest (all, if None)."""
+    sql, limits = (SUCCESSES, []) if most is None else (RECENT_SUCCESSES, [most])
     found: list[UUID] = []
     for some in chunks(asked, IDS_PER_QUERY):
         listed, parameters = row_list("asked", {"job_id": "bigint", "since": "timestamptz"}, some)
-        rows = _rows(f"WITH {listed} {SUCCESSES}", *parameters, now, most)
+        rows = _rows(f"WITH {listed} {sql}", *parameters, now, *limits)
         found += [uuid_of(run_id) for (run_id,) in rows if run_id is not None]
     return found
 

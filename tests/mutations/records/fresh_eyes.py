@@ -106,8 +106,8 @@ RECORDS = [
         name="rejections-belong-to-a-tenant",
         mechanism="The tenant of a refused client finds the refusal in its audit.",
         file="scheduler/services/identity.py",
-        old='                tenant=principal.tenant or "",\n',
-        new="",
+        old='        tenant=principal.tenant or "",\n    )\n    with write_transaction():\n',
+        new="    )\n    with write_transaction():\n",
         red=[STRANGERS + "test_the_tenant_of_a_refused_client_can_find_the_refusal_in_its_audit"],
     ),
     Mutation(

@@ -12,9 +12,11 @@ import pytest
 from croniq_site.kernel.errors import Conflict, Forbidden
 from runners.domain.scopes import Principal
 from runners.models import AuditEvent, RunnerInstance
+from scheduler.domain.budgets import OVERLAP
 from scheduler.domain.polls import PollRequest
 from scheduler.domain.work import Ack, AckStatus, LossCause
 from scheduler.models import Attempt, DeadLetter, QueueEntry, Run, SkippedSpan, Tally
+from scheduler.services.admit import skip_fires
 from scheduler.services.finish import finish, time_out
 from scheduler.services.identity import admit, refusals
 from scheduler.services.late import LateWord, note_late_words
@@ -129,6 +131,12 @@ def test_skipped_fires_by_reason(now, clock):
     materialize(clock.tick(5 * 60 * MINUTE))
     span = SkippedSpan.objects.get()
     assert scraped().of("croniq_fires_skipped_total", "reason")["downtime"] == span.count > 20
+
+
+def test_fires_that_a_limited_job_skips_when_they_fall_due(now):
+    entries = QueueEntryFactory.create_batch(3, job=JobFactory(), state=QueueEntry.State.GATED)
+    skip_fires(entries, {entries[0].job_id: entries[0].job}, OVERLAP, now)
+    assert scraped().value("croniq_fires_skipped_total", reason="overlap") == 3
 
 
 def test_an_event_that_is_rolled_back_is_not_counted(now, monkeypatch):
