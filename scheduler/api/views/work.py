@@ -64,7 +64,9 @@ class Ack(WorkView):
 
     @openapi.documented(
         "ackWork",
-        "Say how an attempt ended. The same again is 200; another's, another attempt or another verdict is 409.",
+        "Say how an attempt ended. The same again is 200; another's, another attempt or another verdict is 409. An "
+        "array of 1 to 500 of them is answered 200 with `results`, one in the place of each: `{execution_id, status}`, "
+        "or the `error` and `message` of its refusal.",
         {200: work_schema.AckTaken},
         body=work_schema.AckBody,
         refuses=(400, 404, 409, 413),

@@ -171,8 +171,8 @@ RECORDS = [
         name="poll-time-runs-for-all",
         mechanism="A poll that no claim asked for, because nothing more was due, is answered when its time is up.",
         file=WORK + "claiming.py",
-        old="                if held.is_patient:\n                    self._begin_wait(held)\n                else:",
-        new="                if not held.is_patient:",
+        old="                elif not held.is_waiting:\n",
+        new="                elif False:\n",
         red=[HOT + "test_polls_that_no_claim_asked_for_because_nothing_is_due_are_answered_in_their_time"],
     ),
     Mutation(
@@ -182,6 +182,14 @@ RECORDS = [
         old="wanted > WRITE_BATCH_ROWS or ",
         new="",
         red=[HOT + "test_one_claim_asks_for_as_many_runs_as_one_transaction_takes"],
+    ),
+    Mutation(
+        name="wake-asks-a-few-first",
+        mechanism="A signal asks for a few of the polls that wait; only if they were served, for the others.",
+        file=WORK + "claiming.py",
+        old="            self._most = FIRST_ASKS\n",
+        new="            pass\n",
+        red=[HOT + "test_a_signal_asks_for_a_few_of_those_that_wait_and_for_all_when_there_is_enough"],
     ),
     Mutation(
         name="acks-weigh",

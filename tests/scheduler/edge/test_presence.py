@@ -107,7 +107,9 @@ def test_a_takeover_elsewhere_is_heard_of(monkeypatch):
         assert runner.poll(max_inflight=0).status_code == 200
         principal = next(iter(server.application.edge.keys._known.values()))[1]
         open_poll(PollRequest(runner.runner_id, "another process", free=0, max_inflight=0), principal, database_now())
-        answer = poll_until(lambda: (a := runner.poll(max_inflight=0)).status_code == 409 and a, what="it is told")
+        answer = poll_until(
+            lambda: (a := runner.poll(max_inflight=0)).status_code == 409 and a, what="it is told", deadline_s=5
+        )
         assert answer.json()["error"] == "instance_deposed"
 
 
@@ -119,7 +121,9 @@ def test_a_released_identity_is_heard_of(monkeypatch):
         assert mine.poll(max_inflight=0).status_code == 200
         release_identity(mine.runner_id, database_now(), SYSTEM)
         assert theirs.poll(max_inflight=0).status_code == 200
-        answer = poll_until(lambda: (a := mine.poll(max_inflight=0)).status_code == 403 and a, what="it is told")
+        answer = poll_until(
+            lambda: (a := mine.poll(max_inflight=0)).status_code == 403 and a, what="it is told", deadline_s=5
+        )
         assert answer.json()["error"] == "runner_owned"
 
 
