@@ -37,8 +37,8 @@ def fold_tallies(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     Several may fold at once: each takes what nobody else has locked.
     """
     gone = Tally.objects.filter(Exists(Job.objects.filter(pk=OuterRef("job_id"), deleted_at__isnull=False)))
-    with write_transaction():
-        dropped, _ = Tally.objects.filter(pk__in=list(gone.values_list("pk", flat=True)[:limit])).delete()
+    ids = list(gone.values_list("pk", flat=True)[:limit])
+    dropped = Tally.objects.filter(pk__in=ids).delete()[0] if ids else 0
     sums = Tally.objects.values_list("kind", "label", "job_id").annotate(rows=Count("pk")).order_by()
     for kind, label, job_id, _ in sums.filter(rows__gte=FOLDED_FROM):
         with write_transaction():
