@@ -105,7 +105,7 @@ def _plans(due: Sequence[DueTrigger], now: datetime, room: int) -> list[Plan]:
         if room <= 0:
             break
         turn = min(room, RUNS_A_TURN)
-        plan = plan_plain(trigger, at, until, most, turn) if trigger.pk not in whole else None
+        plan = None if whole and trigger.pk in whole else plan_plain(trigger, at, until, most, turn)
         if plan is None:
             row = whole.get(trigger.pk) or _whole([trigger.pk])[trigger.pk]
             plan = plan_of(row, now, turn)

@@ -38,8 +38,13 @@ def plan_all(now: datetime, kill_after: int | None, begun: int) -> int:
     """Plan until nothing is due any more, also what others had in hand; return the exit code."""
     from django.db import connection
 
+    from scheduler.services import materialize
     from scheduler.services.materialize import next_due_at
+    from scheduler.sql.planned import BatchSize
     from scheduler.workers import materializer
+
+    # Many batches, so that there are many places to die at.
+    materialize.batch_size = lambda: BatchSize(20, 20)
 
     loud = Loud()
     logging.getLogger().addHandler(loud)
