@@ -1,8 +1,9 @@
 """Claim and complete in the database: our services as shipped, beside the prototype's bare SQL in the same run.
 
-    python -m benchmarks.claims [--history 10000000] [--seconds 4] [--only rates,fair,head,future,snapshot,sqlite]
+    python -m benchmarks.claims [--history 10000000] [--seconds 4] [--only rates,fair,head,future,snapshot]
 
-Eight client processes on a durable PostgreSQL that is started for it. Exits 1 where a gate is missed.
+Eight client processes on a durable PostgreSQL that is started for it. Exits 1 where a gate is missed. SQLite has
+`benchmarks.sqlite_claims`.
 """
 
 # ruff: noqa: S608, S311 - our own texts; chance is for spreading load
@@ -19,7 +20,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.backlog import PRIORITIES, ROUTES, TENANTS, make_history, make_holders, make_jobs, make_waiting
-from benchmarks.gauge import Report, core_seconds_of_postgres, durable_postgres, percentile, sql, tidy
+from benchmarks.gauge import (
+    Report,
+    core_seconds_of_postgres,
+    durable_postgres,
+    machine,
+    percentile,
+    sql,
+    tidy,
+)
 
 CLIENTS = 8
 WAITING = 600_000
@@ -240,13 +249,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--history", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--only", default="rates")
+    parser.add_argument("--only", default="rates,fair,head,future,snapshot", help="some of these, with commas between")
     options = parser.parse_args()
-    only, report = options.only.split(","), Report()
+    from benchmarks import scenes
+
+    report = Report()
+    parts: dict[str, Callable[[], None]] = {
+        "rates": lambda: rates(report, options.history, options.seconds),
+        "fair": lambda: scenes.fair(report, options.seconds),
+        "head": lambda: scenes.head(report),
+        "future": lambda: scenes.future(report),
+        "snapshot": lambda: scenes.snapshot(report, options.seconds),
+    }
     with durable_postgres() as server:
-        report.line(f"PostgreSQL {server.version}, {options.history:,} finished runs")
-        if "rates" in only:
-            rates(report, options.history, options.seconds)
+        report.line(f"PostgreSQL {server.version}; {machine()}")
+        for name in options.only.split(","):
+            parts[name]()
     return report.close()
 
 

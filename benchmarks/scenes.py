@@ -14,6 +14,7 @@ from benchmarks.claims import CLIENTS, Figures, Step, now, shipped, together
 from benchmarks.gauge import Report, sql, tidy
 
 MANY = 1_000
+BIG = 1_000_000
 WAITING = 50_000
 CLAIMS = 300
 HELD_SECONDS = 45.0
@@ -36,7 +37,7 @@ def _alone(k: int, holders: list[tuple[str, int]]) -> float:
 def fair(report: Report, seconds: float) -> None:
     """One tenant has far more due than can be done, a thousand others twenty each, all newer."""
     lanes = _anew(tenants=MANY + 1)
-    make_waiting(1_000_000, now(), due=-2 * HOUR, lanes=lanes[:1], seed="big")
+    make_waiting(BIG, now(), due=-2 * HOUR, lanes=lanes[:1], seed="big")
     make_waiting(20 * MANY, now(), due=-timedelta(minutes=1), step=timedelta(0), lanes=lanes[1:], seed="small")
     holders = make_holders(CLIENTS, now())
     for k in (10, 1):
@@ -78,7 +79,7 @@ def future(report: Report) -> None:
     make_waiting(WAITING, now(), due=-HOUR, lanes=lanes[:1], seed="due")
     holders = make_holders(1, now())
     without = {k: _alone(k, holders) for k in (10, 1)}
-    make_waiting(1_000_000, now(), due=HOUR, lanes=lanes[1:], seed="future")
+    make_waiting(BIG, now(), due=HOUR, lanes=lanes[1:], seed="future")
     for k, alone in without.items():
         planned = _alone(k, holders)
         report.line(f"1M future runs of higher priority, k = {k}: claim p50 {planned:.2f} ms, none {alone:.2f} ms")

@@ -72,7 +72,9 @@ def test_a_look_from_the_beginning_is_due_a_second_after_the_last(now, marked, m
     """Claims from the mark do not put it off."""
     ticks = count(time.monotonic())
     monkeypatch.setattr(low_water, "KEPT_SECONDS", 3.0)
-    monkeypatch.setattr(low_water, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    clock = SimpleNamespace(monotonic=lambda: next(ticks))
+    monkeypatch.setattr(low_water, "time", clock)
+    monkeypatch.setattr(postgresql, "time", clock)
     late = older(marked, now)
     claims = [claimed_by(now, 1, marked) for _ in range(6)]
     assert [late] in claims
@@ -101,7 +103,8 @@ def test_several_polls_get_no_more_than_they_want_over_both_looks(now, marked):
 
 
 def test_a_run_that_is_released_is_claimed_again_before_the_mark(now, marked):
-    entry = QueueEntry.objects.filter(state=QueueEntry.State.CLAIMED).get()
+    entry = QueueEntry.objects.get(state=QueueEntry.State.CLAIMED)
+    claimed_by(now, 5, marked)
     release([(entry.run_id, entry.attempt)], now, LossCause.DISCONNECTED)
     assert entry.run_id in claimed_by(now, 40, marked)
 

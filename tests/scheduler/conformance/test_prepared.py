@@ -6,9 +6,10 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from scheduler.domain.work import Ack, AckStatus, Ask
-from scheduler.models import QueueEntry, Run
+from scheduler.domain.work import Ack, AckAnswer, AckStatus, Ask
+from scheduler.models import QueueEntry, Run, Slot
 from scheduler.services import claim as claiming
+from scheduler.services import finish as finishing
 from scheduler.services.admit import admit
 from scheduler.services.claim import claim_batch, claim_due
 from scheduler.services.finish import finish
@@ -132,16 +133,17 @@ def test_an_ack_finds_its_entry_by_its_key_however_few_are_believed_to_be_claime
     assert {node["Index Name"] for node in of_queue if "Index Name" in node} == {"scheduler_queueentry_pkey"}
 
 
-def test_slots_are_handed_on_in_the_transaction_that_frees_them(now, holder):
-    """Whoever looks between the two would find a slot free and nobody ready."""
+def test_a_run_with_slots_is_not_closed_where_they_could_not_be_handed_on(now, holder, monkeypatch):
+    """Or the server dies between the two: then a slot would be free and nobody ready."""
     job = limited_job()
-    runs = [waiting_run(job, now), waiting_run(job, now)]
-    with Session() as session:
-        admit(now)
-        claimed = claim_due(now, 1, holder.pk, [job.lane_id])
-        session.begin()
-        session.run(finish, acks_of(claimed, holder), now)
-        assert QueueEntry.objects.get(pk=claimed[0].run_id).state == QueueEntry.State.CLAIMED
-        session.commit()
-    (other,) = set(runs) - {claimed[0].run_id}
-    assert QueueEntry.objects.get(pk=other).state == QueueEntry.State.READY
+    run = waiting_run(job, now)
+    admit(now)
+    claimed = claim_due(now, 1, holder.pk, [job.lane_id])
+    with monkeypatch.context() as broken:
+        broken.setattr(finishing, "settle_jobs_later", lambda job_ids, now: _fails() if job_ids else None)
+        with pytest.raises(OperationalError):
+            finish(acks_of(claimed, holder), now)
+    assert QueueEntry.objects.get(pk=run).state == QueueEntry.State.CLAIMED
+    assert Slot.objects.filter(run_id=run).count() == 1
+    assert finish(acks_of(claimed, holder), now) == [AckAnswer.ACCEPTED]
+    assert not Slot.objects.exists()
