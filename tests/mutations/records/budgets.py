@@ -115,10 +115,7 @@ RECORDS = [
                 "",
             ),
         ],
-        red=[
-            OF_ADMIT + "test_finishing_many_hands_on_as_many",
-            EDGE + "test_the_ack_of_a_singleton_lets_a_held_poll_have_the_next_run_at_once",
-        ],
+        red=[OF_ADMIT + "test_finishing_many_hands_on_as_many"],
     ),
     Mutation(
         name="domain-is-locked",
