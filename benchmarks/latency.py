@@ -141,7 +141,9 @@ def seed_crowd() -> tuple[str, str]:
 
     now = DatabaseClock().now()
     lane = lane_for("crowd", [], [], 0)
-    job = Job.objects.create(job_key="bench:crowd", tenant="crowd", lane=lane, created_at=now, updated_at=now)
+    job = Job.objects.create(
+        job_key="bench:crowd", tenant="crowd", lane=lane, max_queue_depth=1_000_000, created_at=now, updated_at=now
+    )
     return job.job_key, issue_key(create_client("crowd", RUNNER_SCOPES, now, tenant="crowd"), now)
 
 
