@@ -160,8 +160,7 @@ RECORDS = [
         old="    return trigger.is_plain and trigger.cursor_at >= now\n",
         new="    return trigger.cursor_at >= now\n",
         red=[
-            PLAIN + "test_what_is_not_plain_is_left_to_the_whole_plan",
-            MATERIALIZE + "test_a_daily_window_is_on_the_clock_of_the_triggers_zone",
+            PLAIN + "test_what_more_than_its_schedule_decides_about_is_left_to_the_whole_plan",
         ],
     ),
     Mutation(

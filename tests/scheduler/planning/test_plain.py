@@ -113,5 +113,13 @@ def test_what_is_not_plain_is_left_to_the_whole_plan(columns):
     columns = {"kind": "interval", "every": timedelta(minutes=1), "anchor_at": NOW, "cursor_at": NOW} | columns
     trigger = Trigger(id=uuid4(), job=Job(pk=1, job_key="a:b"), created_at=NOW, **columns)
     assert plan_plain(due(trigger), to_micro(NOW), to_micro(NOW + timedelta(hours=1)), 1000, 100) is None
-    row = due(trigger)._replace(is_plain=False)
-    assert plan_plain(row, to_micro(NOW), to_micro(NOW + timedelta(hours=1)), 1000, 100) is None
+
+
+def test_what_more_than_its_schedule_decides_about_is_left_to_the_whole_plan():
+    columns = {"kind": "interval", "every": timedelta(minutes=1), "anchor_at": NOW, "cursor_at": NOW}
+    row = due(Trigger(id=uuid4(), job=Job(pk=1, job_key="a:b"), created_at=NOW, **columns))
+    until = to_micro(NOW + timedelta(hours=1))
+    plan = plan_plain(row, to_micro(NOW), until, 1000, 100)
+    assert plan is not None
+    assert len(plan.fires) == 60
+    assert plan_plain(row._replace(is_plain=False), to_micro(NOW), until, 1000, 100) is None
