@@ -39,7 +39,8 @@ class JoinedWrites:
     def _flush(self) -> None:
         if self._parts:
             data, self._parts = b"".join(self._parts), []
-            self._transport.write(data)
+            if not self._transport.is_closing():  # lost since it was written: nobody is there to read it
+                self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

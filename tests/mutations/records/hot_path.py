@@ -160,6 +160,14 @@ RECORDS = [
         red=[HOT + "test_what_is_written_in_one_turn_leaves_in_one_write"],
     ),
     Mutation(
+        name="answers-to-nobody",
+        mechanism="An answer whose connection was lost in the turn of its writing is dropped.",
+        file=WORK + "protocol.py",
+        old="            if not self._transport.is_closing():",
+        new="            if True:",
+        red=[HOT + "test_what_is_left_when_the_connection_is_lost_is_dropped_without_a_word"],
+    ),
+    Mutation(
         name="poll-looks-at-its-connection",
         mechanism="A poll that was answered by its first claim looks whether its connection is still open.",
         file=WORK + "desk.py",

@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+import uvloop
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -250,6 +251,23 @@ def test_what_is_written_in_one_turn_leaves_in_one_write():
         assert said == b"head body last words"
 
     asyncio.run(story())
+
+
+def test_what_is_left_when_the_connection_is_lost_is_dropped_without_a_word():
+    async def story():
+        loop, faults = asyncio.get_running_loop(), []
+        loop.set_exception_handler(lambda _, context: faults.append(context))
+        ours, theirs = socket.socketpair()
+        transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+        joined = JoinedWrites(transport, loop)
+        transport.abort()
+        joined.write(b"an answer")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        theirs.close()
+        assert faults == []
+
+    uvloop.run(story())
 
 
 # Threads
