@@ -144,10 +144,7 @@ RECORDS = [
         file="scheduler/services/release.py",
         old="    tally(Kind.LOST, cause.value, len(held))\n",
         new="",
-        red=[
-            RARE + "test_losses_by_cause_and_burials",
-            RARE + "test_pruning_whatever_was_counted_lowers_no_count",
-        ],
+        red=[RARE + "test_losses_by_cause_and_burials"],
     ),
     Mutation(
         name="metrics-burials-are-counted",
