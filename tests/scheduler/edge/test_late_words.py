@@ -114,7 +114,7 @@ def test_of_two_first_acks_at_one_moment_both_are_accepted_and_one_counts():
 
 @pytest.mark.parametrize("status", ["success", "failure"])
 @pytest.mark.parametrize("is_written", [True, False], ids=["after it was written", "before it was written"])
-def test_an_ack_that_the_database_failed_is_5xx_and_may_be_repeated(monkeypatch, status, is_written):
+def test_an_ack_that_the_database_failed_is_5xx_and_may_be_repeated(monkeypatch, status, is_written, database):
     entry = due_run()
     fails = [True]
 
@@ -138,7 +138,11 @@ def test_an_ack_that_the_database_failed_is_5xx_and_may_be_repeated(monkeypatch,
         before = everything()
         answer = runner.ack(entry.run_id, status)
         assert 500 <= answer.status_code < 600
-        assert everything() == before
+        if database == "postgresql" and status == "success" and is_written:
+            # There the one statement is the whole transaction: it was not undone, only its answer was lost.
+            assert Run.objects.get().verdict == "completed"
+        else:
+            assert everything() == before
         assert runner.ack(entry.run_id, status).status_code == 200
         assert runner.ack(entry.run_id, status).status_code == 200
     assert Attempt.objects.count() == (0 if status == "success" else 1)
