@@ -12,7 +12,13 @@ from django.utils.safestring import SafeString
 
 register = template.Library()
 
-STATE_WORDS = {"claimed": "running", "timed_out": "timed out", "config_error": "config error", "well": "all is well", "look": "needs a look"}
+STATE_WORDS = {
+    "claimed": "running",
+    "timed_out": "timed out",
+    "config_error": "config error",
+    "well": "all is well",
+    "look": "needs a look",
+}
 """States that people know by another word than the wire's."""
 
 REASON_WORDS = {

@@ -104,8 +104,8 @@ RECORDS = [
         name="lacking-capabilities-are-warned-of",
         mechanism="Who requires what only dead runners or those of other tenants have is told so.",
         file="scheduler/queries/runners.py",
-        old='not seen.filter(ArrayHolds("capabilities", name))',
-        new='not Runner.objects.filter(ArrayHolds("capabilities", name))',
+        old='return seen.filter(ArrayHolds("capabilities", name)).exists()',
+        new='return Runner.objects.filter(ArrayHolds("capabilities", name)).exists()',
         red=["tests/scheduler/api/test_jobs.py::test_a_requirement_that_no_live_runner_meets_is_warned_of"],
     ),
     Mutation(
