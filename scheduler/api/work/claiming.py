@@ -31,9 +31,6 @@ _log = logging.getLogger(__name__)
 
 MOST_ASKS = 100
 """Polls asked for in one claim. More wait for the next, which begins at once if this one found work for all."""
-FIRST_ASKS = 8
-"""Of those that a signal wakes. It is mostly about one run, and each ask locks a row: only if these were all served is
-there likely to be something for the others too."""
 RECHECK_SECONDS = 1.0
 """When to look again after an outage, or at a due run that nobody here could take: somebody else has it locked, and
 whether he keeps it is not told to us."""
@@ -166,7 +163,6 @@ class Group:
         self._serving: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._gates = gates
-        self._most = MOST_ASKS
 
     def join(self, held: Held) -> None:
         self._waiting[held] = None
@@ -186,9 +182,7 @@ class Group:
                 self._say_idle(self)
 
     def wake(self) -> None:
-        """Something may be due: ask again for everybody, but for a few of them first."""
-        if self._serving is None:
-            self._most = FIRST_ASKS
+        """Something may be due: ask again for everybody."""
         self._to_ask.update(self._waiting)
         self._serve()
 
@@ -213,7 +207,7 @@ class Group:
             self._rest()
 
     async def _claim_once(self) -> None:
-        asked, self._most = _who_asks(self._to_ask, self._most), MOST_ASKS
+        asked = _who_asks(self._to_ask)
         if not asked:
             self._to_ask.clear()
             return
@@ -297,14 +291,14 @@ class Group:
             self._timer = None
 
 
-def _who_asks(to_ask: Iterable[Held], most: int) -> list[Held]:
-    """Return the first that are open: as many as one transaction can serve in full, at most ``most``, always one."""
+def _who_asks(to_ask: Iterable[Held]) -> list[Held]:
+    """Return the first that are open: as many as one transaction can serve in full, at most `MOST_ASKS`, always one."""
     asked: list[Held] = []
     wanted = 0
     for held in to_ask:
         if held.is_open:
             wanted += held.request.free
-            if asked and (wanted > WRITE_BATCH_ROWS or len(asked) == most):
+            if asked and (wanted > WRITE_BATCH_ROWS or len(asked) == MOST_ASKS):
                 break
             asked.append(held)
     return asked

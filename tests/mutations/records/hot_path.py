@@ -192,14 +192,6 @@ RECORDS = [
         red=[HOT + "test_one_claim_asks_for_as_many_runs_as_one_transaction_takes"],
     ),
     Mutation(
-        name="wake-asks-a-few-first",
-        mechanism="A signal asks for a few of the polls that wait; only if they were served, for the others.",
-        file=WORK + "claiming.py",
-        old="            self._most = FIRST_ASKS\n",
-        new="            pass\n",
-        red=[HOT + "test_a_signal_asks_for_a_few_of_those_that_wait_and_for_all_when_there_is_enough"],
-    ),
-    Mutation(
         name="acks-weigh",
         mechanism="Arrays of acks count by their length in what one call takes.",
         file=WORK + "coalesce.py",

@@ -23,10 +23,8 @@ from scheduler.api.work.quick_json import MOST_BYTES, quick_json
 from scheduler.api.work.threads import Threads
 from scheduler.models import Job, QueueEntry, Run
 from scheduler.queries.assignments import JobDirectory
-from scheduler.services.wake import wake
 from tests.factories import JobFactory, LaneFactory
 from tests.scheduler.edge.helpers import FakeRunner, due_run, result
-from tests.support.polling import poll_until
 from tests.support.server import live_edge
 
 ACK = {"runner_id": "r1", "execution_id": "019cae6b-6600-7249-9a86-31c6f0d37c1f", "status": "success", "attempt": 1}
@@ -188,39 +186,12 @@ def test_one_claim_asks_for_as_many_runs_as_one_transaction_takes():
             self.free = free
 
     def asks(*frees):
-        return [one.free for one in claiming._who_asks([Asked(free) for free in frees], claiming.MOST_ASKS)]
+        return [one.free for one in claiming._who_asks([Asked(free) for free in frees])]
 
     assert asks(100, 200, 200, 1) == [100, 200, 200]
     assert asks(9_000, 1) == [9_000]
     assert asks(*[1] * 150) == [1] * claiming.MOST_ASKS
-    assert claiming._who_asks([Asked(1, is_open=False)], 1) == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_signal_asks_for_a_few_of_those_that_wait_and_for_all_when_there_is_enough(monkeypatch):
-    lane = LaneFactory()
-    monkeypatch.setattr(claiming, "FIRST_ASKS", 2)
-    sizes = []
-    original = claiming.claim_batch
-
-    def counted(now, asks, *more):
-        sizes.append(len(asks))
-        return original(now, asks, *more)
-
-    with live_edge() as server:
-        key = server.key()
-        answers = [FakeRunner(server, key, f"r{n}").hold(max_inflight=1) for n in range(5)]
-        (group,) = server.application.edge.desk._groups.values()
-        poll_until(lambda: group._serving is None, what="all of them have been asked for and wait")
-        monkeypatch.setattr(claiming, "claim_batch", counted)
-        due_run(lane=lane)
-        wake([lane.pk])
-        poll_until(lambda: sum(answer.done() for answer in answers) == 1, what="one is served")
-        assert 2 in sizes
-        for _ in range(4):
-            due_run(lane=lane)
-        wake([lane.pk])
-        assert sorted(len(result(answer).json()["work"]) for answer in answers) == [1] * 5
+    assert claiming._who_asks([Asked(1, is_open=False)]) == []
 
 
 # Answers in one piece
