@@ -107,6 +107,7 @@ class Desk:
                 del self._visits[visit.key]
 
     async def _serve_in_turn(self, visit: Visit) -> tuple[Answer, list[str]]:
+        visit.look()  # a process that is gone must not depose a living one
         if visit.is_over:
             return EMPTY, []
         request, tells, read_at = visit.request, self._tells, time.monotonic()

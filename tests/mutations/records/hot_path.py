@@ -226,4 +226,12 @@ RECORDS = [
         new="            together = wanted\n",
         red=[HOT + "test_jobs_that_are_asked_for_in_turn_are_read_again_together"],
     ),
+    Mutation(
+        name="poll-of-the-gone-deposes-nobody",
+        mechanism="A poll whose connection closed before its turn is not let in: it would depose the living instance.",
+        file="scheduler/api/work/desk.py",
+        old="        visit.look()  # a process that is gone must not depose a living one\n",
+        new="",
+        red=["tests/scheduler/edge/test_connections.py::test_a_poll_of_a_process_that_is_gone_deposes_nobody"],
+    ),
 ]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 import time
 from urllib.parse import urlsplit
 
 import pytest
 
+from runners.models import Runner
 from scheduler.api.work import claiming
+from scheduler.api.work.desk import Desk
 from scheduler.api.work.http import has_closed
 from scheduler.models import Attempt, QueueEntry
 from scheduler.services.wake import wake
@@ -221,3 +224,33 @@ def test_nothing_is_left_of_polls_that_were_answered():
         assert not desk._held
         assert not desk._visits
         assert not desk._by_runner
+
+
+def test_a_poll_of_a_process_that_is_gone_deposes_nobody(monkeypatch):
+    """Its connection closed after its body was read and before its turn."""
+    asked, gone, served = threading.Event(), threading.Event(), threading.Event()
+    serve = Desk.serve
+
+    async def when_it_is_gone(self, visit):
+        if visit.request.instance_id == "ghost":
+            asked.set()
+            assert await asyncio.to_thread(gone.wait, 10)
+            for _ in range(20):  # by then the loop has read that the connection is closed
+                await asyncio.sleep(0)
+        try:
+            return await serve(self, visit)
+        finally:
+            served.set()
+
+    with live_edge(hold_seconds=0.2) as server:
+        key = server.key()
+        living = FakeRunner(server, key, instance_id="living")
+        assert living.poll().status_code == 200
+        monkeypatch.setattr(Desk, "serve", when_it_is_gone)
+        served.clear()
+        with raw_poll(server, FakeRunner(server, key, instance_id="ghost")):
+            assert asked.wait(10)
+        gone.set()
+        assert served.wait(10)
+        assert living.poll().status_code == 200
+    assert Runner.objects.get().takeovers == 0
