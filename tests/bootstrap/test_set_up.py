@@ -122,13 +122,14 @@ def test_a_fresh_machine_is_set_up_once_and_later_starts_cost_less_than_a_second
     assert clone.lock(RUNTIME).name in err
     assert set(clone.marker["locks"]) == {RUNTIME}
 
-    began = time.monotonic()
-    status, out, err = clone.run("quickstart")
-    assert (status, out, err) == (0, f"{clone.handed_over} quickstart", "")
-    with_bootstrap = time.monotonic() - began
-    began = time.monotonic()
-    clone.run("quickstart", python=str(clone.root / ".venv/bin/python"))
-    assert with_bootstrap - (time.monotonic() - began) < 1.0
+    def seconds_of(**how: str) -> float:
+        began = time.monotonic()
+        assert clone.run("quickstart", **how) == (0, f"{clone.handed_over} quickstart", "")
+        return time.monotonic() - began
+
+    # The best of three: the machine may be busy.
+    with_bootstrap = min(seconds_of() for _ in range(3))
+    assert with_bootstrap - min(seconds_of(python=str(clone.root / ".venv/bin/python")) for _ in range(3)) < 1.0
 
     assert clone.run("migrate")[1] == f"{clone.handed_over} migrate", "other commands find .venv by themselves"
 
