@@ -25,11 +25,20 @@ def recognise(raw_key: str, now: datetime) -> Principal | None:
     key = live_key(raw_key, now)
     if key is None:
         return None
-    noted_before = now - NOTE_USE_EVERY
-    if key.last_used_at is None or key.last_used_at <= noted_before:
-        unnoted = Q(last_used_at__isnull=True) | Q(last_used_at__lte=noted_before)
+    if is_use_news(key, now):
         try:
-            ApiKey.objects.filter(unnoted, pk=key.pk).update(last_used_at=now)
+            note_use(key.pk, now)
         except DatabaseError:
             _log.warning("It cannot be noted that the key %s… was used.", key.prefix, exc_info=True)
     return principal_from(key)
+
+
+def is_use_news(key: ApiKey, now: datetime) -> bool:
+    """True where nobody has noted for a minute that the key is in use."""
+    return key.last_used_at is None or key.last_used_at <= now - NOTE_USE_EVERY
+
+
+def note_use(key_id: int, now: datetime) -> None:
+    """Note that the key was used, unless somebody else has for this minute."""
+    unnoted = Q(last_used_at__isnull=True) | Q(last_used_at__lte=now - NOTE_USE_EVERY)
+    ApiKey.objects.filter(unnoted, pk=key_id).update(last_used_at=now)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import datetime
 
 from croniq_site.kernel.clock import Clock
 from croniq_site.kernel.errors import Forbidden, Unauthorized
 from runners.domain.scopes import Principal
-from runners.queries.principals import principal_of, raw_key_of
+from runners.queries.principals import live_key, principal_from, raw_key_of
+from runners.services.keys import is_use_news, note_use
 from scheduler.api.work.pool import Pool
 
 FRESH_SECONDS = 1.5
@@ -47,7 +49,7 @@ class Keys:
         # Those that come while the key is looked up wait for the same answer.
         asked = self._asked.get(raw_key)
         if asked is None:
-            asked = self._asked[raw_key] = asyncio.ensure_future(self._pool.read(self._look_up, raw_key))
+            asked = self._asked[raw_key] = asyncio.ensure_future(self._look_up_and_note(raw_key))
             asked.add_done_callback(lambda _: self._asked.pop(raw_key, None))
         principal = await asyncio.shield(asked)
         self._known.pop(raw_key, None)
@@ -57,5 +59,17 @@ class Keys:
             self._known[raw_key] = tick, principal
         return principal
 
-    def _look_up(self, raw_key: str) -> Principal | None:
-        return principal_of(raw_key, self._clock.now())
+    def _look_up(self, raw_key: str) -> tuple[Principal | None, tuple[int, datetime] | None]:
+        """Return whose key it is, and what is to be noted of its use."""
+        now = self._clock.now()
+        key = live_key(raw_key, now)
+        if key is None:
+            return None, None
+        return principal_from(key), (key.pk, now) if is_use_news(key, now) else None
+
+    async def _look_up_and_note(self, raw_key: str) -> Principal | None:
+        principal, use = await self._pool.read(self._look_up, raw_key)
+        if use is not None:
+            # Nobody waits for it, and who cannot be noted is let in all the same; the pool says that it failed.
+            self._pool.write(note_use, *use).add_done_callback(lambda noted: noted.cancelled() or noted.exception())
+        return principal

@@ -71,4 +71,12 @@ RECORDS = [
         new="pass",
         red=[f"{TESTS}::test_a_client_and_its_key_are_made_used_and_revoked"],
     ),
+    Mutation(
+        name="the-use-of-runners-keys-is-noted",
+        mechanism="The work protocol notes that a key is used, and does not wait for it.",
+        file="scheduler/api/work/auth.py",
+        old="        if use is not None:\n",
+        new="        if False:\n",
+        red=["tests/scheduler/edge/test_http.py::test_the_use_of_a_key_is_noted_and_not_waited_for"],
+    ),
 ]

@@ -125,17 +125,28 @@ def test_an_ended_key_is_refused_within_two_seconds(end):
 def test_a_key_is_looked_up_once_for_many_requests(monkeypatch):
     asked = []
 
-    def counted(raw_key, now, original=auth.principal_of):
+    def counted(raw_key, now, original=auth.live_key):
         asked.append(raw_key)
         return original(raw_key, now)
 
     with live_edge() as server:
         runner = FakeRunner(server, server.key())
-        monkeypatch.setattr(auth, "principal_of", counted)
+        monkeypatch.setattr(auth, "live_key", counted)
         began = time.monotonic()
         for _ in range(20):
             assert runner.poll(max_inflight=0).status_code == 200
         assert len(asked) <= 1 + (time.monotonic() - began) / auth.FRESH_SECONDS
+
+
+def test_the_use_of_a_key_is_noted_and_not_waited_for(monkeypatch):
+    with live_edge() as server:
+        client = server.client()
+        refused, kept = (FakeRunner(server, server.key(client=client)) for _ in range(2))
+        with monkeypatch.context() as patch:
+            patch.setattr(auth, "note_use", away)
+            assert refused.poll(max_inflight=0).status_code == 200
+        assert kept.poll(max_inflight=0).status_code == 200
+        poll_until(lambda: ApiKey.objects.filter(last_used_at__isnull=False).count() == 1, what="it is noted")
 
 
 def away(*arguments, **named):
@@ -147,7 +158,7 @@ def test_an_outage_is_503_and_never_a_401(monkeypatch):
     with live_edge(hold_seconds=5) as server:
         runner = FakeRunner(server, server.key())
         for place, name in (
-            ("scheduler.api.work.auth", "principal_of"),
+            ("scheduler.api.work.auth", "live_key"),
             ("scheduler.api.work.desk", "open_polls"),
             ("scheduler.api.work.claiming", "claim_batch"),
         ):
