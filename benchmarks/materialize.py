@@ -15,6 +15,7 @@ seconds on the clock.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import random
 import statistics
@@ -22,6 +23,7 @@ import sys
 import time
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from uuid import uuid4
 
@@ -107,6 +109,40 @@ def pass_at(now: datetime, server_pid: int) -> Cost:
             return Cost(time.perf_counter() - clock, time.process_time() - here, server, triggers, runs)
 
 
+def cold_by(processes: int) -> float:
+    """Seconds on the clock in which so many materializers together plan all of it, from the beginning."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE scheduler_queueentry, scheduler_run CASCADE")
+        cursor.execute("UPDATE scheduler_trigger SET cursor_at = %s, next_materialize_at = %s", [NOW, NOW])
+        cursor.execute("VACUUM ANALYZE scheduler_trigger")
+    connection.close()  # before the fork: no two processes may share it
+    context = multiprocessing.get_context("fork")
+    start = context.Barrier(processes + 1)
+    others = [context.Process(target=_plan_all, args=(start,)) for _ in range(processes)]
+    for other in others:
+        other.start()
+    start.wait()
+    clock = time.perf_counter()
+    for other in others:
+        other.join()
+    if any(other.exitcode for other in others):
+        raise AssertionError("a materializer failed")
+    return time.perf_counter() - clock
+
+
+def _plan_all(start: Barrier) -> None:
+    from django.db import connection
+
+    from scheduler.services.materialize import materialize
+
+    connection.ensure_connection()
+    start.wait()
+    while not materialize(NOW).is_done:
+        pass
+
+
 def times_cronsim() -> tuple[float, float]:
     """Microseconds of a core for the fires of an hour of a cron trigger: ours, over all of them, and cronsim's."""
     from cronsim import CronSim
@@ -179,6 +215,8 @@ def measure(number: int) -> int:
     tick = sum(one.core for one in ticks) / TICKS * 1e3
     clock = statistics.median(one.clock for one in ticks) * 1e3
     print(f"a tick with nothing due: {tick:.2f} ms of a core; on the clock {clock:.2f} ms (median of {TICKS})")
+    together = cold_by(2)
+    print(f"cold, two materializers at once: {together:.1f} s on the clock")
     ours, sim = times_cronsim()
     print(f"the hour of a cron trigger: {ours:.2f} µs, cronsim {sim:.0f} µs: {sim / ours:.0f} times")
     print(f"the machine's load is {os.getloadavg()[0]:.1f}")
