@@ -13,7 +13,9 @@ from calendars.models import Calendar
 from calendars.queries.lists import calendar_detail
 from calendars.services import SavedCalendar
 from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.kernel.errors import InvalidInput
 from runners.services.audit import Actor
+from scheduler.dashboard.calendars import coming_year
 from scheduler.models import Trigger
 from scheduler.queries.calendar_days import users_of
 from scheduler.queries.what_if import WhatIf, what_if
@@ -36,6 +38,9 @@ class PlanningCalendarAdmin(CalendarAdmin):
 
     form = PlanningCalendarForm
 
+    class Media:
+        css = {"all": ["croniq-plan.css", "croniq-admin.css"]}
+
     def save_values(
         self, values: dict[str, Any], now: datetime, *, actor: Actor, calendar: Calendar | None
     ) -> SavedCalendar:
@@ -56,9 +61,17 @@ class PlanningCalendarAdmin(CalendarAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """The form; with `PREVIEW` also which jobs' next fires the values in it would change."""
+        """The form, and the twelve months from this one on; with `PREVIEW` also which jobs' next fires the values in it
+        would change."""
         if request.method == "POST" and PREVIEW in request.POST:
             context["what_if"] = self._what_if(context)
+        # As it is stored: not the form's instance, which has the values that are being edited.
+        stored = None if context.get("original") is None else calendar_detail(context["original"].pk)
+        if stored is not None:
+            try:
+                context["months"] = coming_year(stored, DatabaseClock().now())
+            except InvalidInput as broken:
+                context["broken"] = broken.message
         return super().render_change_form(request, context, *args, **kwargs)
 
     def _what_if(self, context: dict[str, Any]) -> WhatIf | None:

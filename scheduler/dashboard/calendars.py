@@ -121,6 +121,14 @@ def calendar_year_page(request: HttpRequest, now: datetime, calendar_id: int) ->
     return render(request, "dashboard/calendar_year.html", context)
 
 
+def coming_year(calendar: Calendar, now: datetime) -> list[Month]:
+    """The twelve months from this one on, as `_small_months.html` shows them. Raises InvalidInput for broken rules."""
+    first = now.astimezone(load_zone(calendar.timezone).info).date().replace(day=1)
+    return _months(
+        calendar, planned_days(calendar, first, _after(first, 12) - timedelta(days=1), now, lists=False), now
+    )
+
+
 def _line(calendar: Calendar, jobs: int, now: datetime) -> Line:
     try:
         day = now.astimezone(load_zone(calendar.timezone).info).date()

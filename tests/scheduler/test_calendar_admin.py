@@ -139,3 +139,39 @@ def test_a_broken_calendar_stops_only_its_triggers_and_the_reason_is_on_the_job(
 @pytest.fixture
 def operator_page(admin_client):
     return lambda job_key: Page(admin_client.get(reverse("job", kwargs={"job_key": job_key}))).text
+
+
+def days_of(page: Page) -> dict[str, str]:
+    return {values["title"]: values["class"] for values in page.all("td") if "title" in values}
+
+
+def test_the_form_shows_the_coming_twelve_months(admin_client, office, now):
+    rules = [
+        {"effect": "include", "weekdays": [1, 2, 3, 4, 5]},
+        {"effect": "exclude", "dates": ["2026-12-24"], "name": "Christmas Eve"},
+    ]
+    edit_calendar({"rules": rules}, now, calendar=office)
+    page = Page(admin_client.get(page_of(office)))
+    days = days_of(page)
+    assert len(days) == 365
+    assert "March 2026" in page.text
+    assert "February 2027" in page.text
+    (eve,) = [title for title in days if title.startswith("Thu 24 Dec")]
+    assert "Christmas Eve" in eve
+    assert days[eve] == "day-closed"
+
+
+def test_beside_a_change_it_shows_what_is_saved(admin_client, office):
+    changed = filled(office, ["6"]) | {"timezone": "Pacific/Kiritimati", "_preview": "1"}  # where it is tomorrow
+    page = Page(admin_client.post(page_of(office), changed))
+    (monday,) = [title for title in days_of(page) if title.startswith("Mon 9 Mar")]
+    assert days_of(page)[monday] == "day-open busy"
+    (today,) = [values for values in page.all("td") if "aria-current" in values]
+    assert today["title"].startswith("Mon 2 Mar")
+
+
+def test_a_calendar_that_cannot_be_read_says_so_in_its_form(admin_client, office):
+    Calendar.objects.update(timezone="Mars/Olympus")
+    page = Page(admin_client.get(page_of(office)))
+    assert "This calendar cannot be read, and what uses it stands still." in page.text
+    assert "Mars/Olympus" in page.text

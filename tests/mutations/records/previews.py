@@ -157,4 +157,12 @@ RECORDS = [
         new="key=lambda item: item.at",
         red=[NEXT + "test_a_closure_of_many_occurrences_is_one_row"],
     ),
+    Mutation(
+        name="previews-year-in-the-form",
+        mechanism="A calendar's form in the admin shows the coming twelve months as they are saved, not as they are edited.",
+        file="scheduler/admin/calendars.py",
+        old='calendar_detail(context["original"].pk)\n        if',
+        new='context["adminform"].form.instance\n        if',
+        red=["tests/scheduler/test_calendar_admin.py::test_beside_a_change_it_shows_what_is_saved"],
+    ),
 ]
