@@ -105,6 +105,16 @@ def test_the_schedulers_own_silence(viewer, now, clock):
     text = shown(viewer)
     assert "The materialize process gave no sign of life" in text
     assert "The reap process" not in text
+    assert "materialize silent since" in text
+    assert "reap alive" in text
+
+
+def test_runs_that_wait_while_no_runner_is_there(viewer, now):
+    QueueEntryFactory(available_at=now - timedelta(minutes=2))
+    RunnerFactory(last_poll_at=now - timedelta(hours=1))
+    assert "No runner is online, and runs have been due since 2026-03-02T11:58:00" in shown(viewer)
+    RunnerFactory(last_poll_at=now)
+    assert "No runner is online" not in shown(viewer)
 
 
 def test_what_somebody_holds_is_shown_and_is_no_trouble(viewer, now):
@@ -115,6 +125,11 @@ def test_what_somebody_holds_is_shown_and_is_no_trouble(viewer, now):
     assert "ops:paused" in text
     assert "moving house" in text
     assert "All dispatch is held. the new disk" in text
+
+
+def test_until_when_all_is_held_is_said_apart_from_the_reason(viewer, now):
+    MaintenanceFactory(is_on=True, began_at=now, until=now + timedelta(hours=1), reason="db upgrade")
+    assert "All dispatch is held until 2026-03-02 13:00:00 UTC . db upgrade" in shown(viewer)
 
 
 def test_of_many_some_are_named_and_all_are_counted(viewer, now, monkeypatch):
