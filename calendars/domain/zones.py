@@ -164,9 +164,12 @@ def _suggestion(name: str) -> str:
         return f" Did you mean {by_lower[lower]!r}?"
     if re.match(r"(utc|gmt)?[+-]\d", lower):
         return " A fixed offset is not a zone: use 'UTC' or a place such as 'Europe/Vienna'."
+    by_city = {known.lower().rpartition("/")[2]: known for known in sorted(zone_names())}
+    if re.fullmatch(r"[a-z]{2,5}", lower) and lower not in by_city:
+        # What looks like CEST is EST, which is of another continent.
+        return " An abbreviation is not a zone: use 'UTC' or a place such as 'Europe/Vienna'."
     near = difflib.get_close_matches(lower, by_lower, n=1, cutoff=0.6)
     if not near:
-        by_city = {known.lower().rpartition("/")[2]: known for known in sorted(zone_names())}
         near_city = difflib.get_close_matches(lower.rpartition("/")[2], by_city, n=1, cutoff=0.75)
         return f" Did you mean {by_city[near_city[0]]!r}?" if near_city else " Use a name such as 'Europe/Vienna'."
     return f" Did you mean {by_lower[near[0]]!r}?"

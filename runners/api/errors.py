@@ -67,6 +67,10 @@ def refusal_of(error: BaseException) -> CroniqError | None:
         return TooLarge("The body is too large.")
     if isinstance(error, exceptions.ValidationError):
         return _invalid(error)
+    if isinstance(error, exceptions.UnsupportedMediaType):
+        refusal = CroniqError(f"{error.detail} Send Content-Type: application/json.", code=error.default_code)
+        refusal.status = error.status_code
+        return refusal
     if isinstance(error, exceptions.APIException):
         refusal = CroniqError(str(error.detail), code=error.default_code)
         refusal.status = error.status_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from croniq_site.kernel.capabilities import RESERVED_PREFIX
@@ -132,10 +133,13 @@ def job_columns(fields: Mapping[str, Any], *, partial: bool) -> dict[str, Any]:
 
 
 def refuse_unknown(fields: Mapping[str, Any], known: set[str], prefix: str = "") -> None:
+    """Refuse a field that is not among those ``known``, naming the one that is like it, else all that there are."""
     for field in fields:
         if field not in known:
             shown = prefix + cleaned(str(field)[:64], 256)
-            raise InvalidInput.of(shown, f"{shown} is not a field that is known here.")
+            near = get_close_matches(str(field)[:64].lower(), sorted(known), n=1)
+            hint = f"Did you mean {prefix}{near[0]}?" if near else f"There are {', '.join(sorted(known))}."
+            raise InvalidInput.of(shown, f"{shown} is not a field that is known here. {hint}")
 
 
 def _retry_columns(fields: Mapping[str, Any], *, partial: bool) -> dict[str, Any]:

@@ -103,6 +103,7 @@ def test_a_body_of_another_type_is_415(api, paths, route, method):
         answer = client.generic(method, paths(route), b'{"a": 1}', content_type=content_type)
         assert answer.status_code == 415, content_type
         assert answer.json()["error"] == "unsupported_media_type"
+        assert "application/json" in answer.json()["message"]
 
 
 WRONG = [

@@ -219,3 +219,18 @@ def test_a_paused_job_is_neither_overdue_nor_about_to_fire(api, now):
     QueueEntryFactory(job=job, available_at=now - timedelta(hours=1))
     (state,) = api().get("/v1/jobs/states").json()
     assert (state["status"], state["overdue"], state["next_fire_at"]) == ("paused", False, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"tmeout": "5m"}, "tmeout is not a field that is known here. Did you mean timeout?"),
+        ({"Max_Retry": 1}, "Did you mean max_retries?"),
+        ({"retry": {"jiter": 0.1}}, "retry.jiter is not a field that is known here. Did you mean retry.jitter?"),
+        ({"retry": {"x": 1}}, "There are base, cap, jitter, step, strategy."),
+    ],
+)
+def test_a_field_that_is_not_known_is_named_with_one_like_it_or_all(api, fields, says):
+    answer = api("jobs:write").post("/v1/jobs", {"job_key": "ops:x", **fields}, format="json")
+    assert answer.status_code == 400
+    assert says in answer.json()["message"]
