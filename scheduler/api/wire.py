@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from calendars.models import Calendar, CalendarRule
+from scheduler.domain.words import lacking_words
 from scheduler.models import ConcurrencyGroup, Job, Trigger
 from scheduler.queries.jobs import JobState
 from scheduler.queries.letters import LetterRow
@@ -95,7 +96,7 @@ SDK_RENEWS_SAFELY_SECONDS = 45
 
 def saved_job_body(job: Job, lacking: Iterable[str] = ()) -> Body:
     """One job as a write answers it: with what the writer should think about. ``lacking``: what no live runner has."""
-    warnings = [f"No live runner has the capability {name!r}; its runs wait until one has." for name in lacking]
+    warnings = [lacking_words(name) for name in lacking]
     if job.lease_seconds < SDK_RENEWS_SAFELY_SECONDS and not job.action:
         warnings.append(
             f"A lease of {duration(job.lease_seconds)} is short: SDK runners renew every 15 s unless told otherwise, "
@@ -197,6 +198,7 @@ def execution_detail_body(detail: RunDetail) -> Body:
         **execution_body(detail.row),
         "kind": detail.row.kind,
         "reason": detail.row.reason or None,
+        "replay_of": None if detail.replay_of is None else str(detail.replay_of),
         "occurrence_at": instant(detail.occurrence_at),
         "metadata": public_metadata(detail.metadata),
         "attempts": [_attempt_body(attempt) for attempt in detail.attempts],
@@ -255,4 +257,5 @@ def letter_body(letter: LetterRow) -> Body:
         "metadata": public_metadata(letter.metadata),
         "created_at": instant(letter.created_at),
         "expires_at": instant(letter.expires_at),
+        "replayed_as": None if letter.replayed_as is None else str(letter.replayed_as),
     }

@@ -168,12 +168,20 @@ class _Reading:
             raise NotTaken(f"{name[:64]!r} is no name of an environment variable")
         if name in ("CRON_TZ", "TZ"):
             self._zones[name] = value.removeprefix(":")
-            also = "" if name == "CRON_TZ" else ", and the commands see it"
-            self.note(number, line, f"the schedules below are in this zone{also}")
+            self.note(number, line, self._zone_note(name))
         if name != "CRON_TZ":
             if len(self._environment) == MOST_VARIABLES and name not in self._environment:
                 raise InvalidField(FIELD, f"The file sets more than {MOST_VARIABLES} variables.")
             self._environment = self._environment | {name: value}  # a new one: the entries above keep theirs
+
+    def _zone_note(self, name: str) -> str:
+        if name == "TZ" and self._zones.get("CRON_TZ"):
+            return "the commands see it; CRON_TZ decides about the schedules"
+        try:
+            self._zone()
+        except NotTaken:
+            return "there is no such zone; the schedules below are not taken"
+        return "the schedules below are in this zone" + ("" if name == "CRON_TZ" else ", and the commands see it")
 
     def _zone(self) -> str:
         """CRON_TZ decides, else TZ; an empty value is the machine's zone again."""

@@ -28,6 +28,10 @@ _MONTHS = (
 _MONTH_NAMES = {name[:3].upper(): name for name in _MONTHS}
 
 
+def lacking_words(capability: str) -> str:
+    return f"No live runner has the capability {capability!r}; its runs wait until one has."
+
+
 def describe(schedule: Schedule) -> str:
     """Say when it runs: "every 10 seconds", "at 02:00 on Monday to Friday, Europe/Vienna"."""
     match schedule:

@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from calendars.domain.zones import load_zone
+from croniq_site.kernel.clock import DatabaseClock
 from runners.models import AuditEvent
 from scheduler.domain.crontab import parse_crontab
 from scheduler.domain.crontab_jobs import RunnerAccount, jobs_of
@@ -20,6 +21,7 @@ from scheduler.queries.crontab import imported_keys
 from scheduler.queries.fires import next_fires
 from scheduler.services.crontab import import_jobs
 from scheduler.services.jobs import deactivate
+from tests.factories import RunnerFactory
 from tests.scheduler.planning.support import ACTOR, make_job, make_trigger
 from tests.support.races import together
 
@@ -113,7 +115,7 @@ def test_a_dry_run_writes_nothing_and_shows_words_and_next_fires(crontab) -> Non
     out = run(crontab("CRON_TZ=Europe/Vienna\n30 2 * * mon-fri /bin/x\n"), "--dry-run")
     assert not Job.objects.exists()
     assert not AuditEvent.objects.exists()
-    assert "created    crontab:crontab:x-" in out
+    assert "would be created crontab:crontab:x-" in out
     assert "line 2: at 02:30 on Monday to Friday, Europe/Vienna" in out
     (fires,) = (line for line in out.splitlines() if " next " in line)
     assert fires.count(" 02:30 CE") == 3
@@ -144,6 +146,24 @@ def test_users_are_honoured_only_by_a_runner_that_is_root(crontab) -> None:
     assert [job.action.get("user") for job in Job.objects.all()] == [None]
     run(file, "--system", "--as-user", "root")
     assert sorted(job.action["user"] for job in Job.objects.all()) == ["daemon", "root"]
+
+
+def test_a_user_that_this_machine_does_not_know_is_said_and_taken(crontab) -> None:
+    out = run(crontab("1 * * * * root a\n2 * * * * nobody-here b\n"), "--system", "--runner-is-root")
+    assert "note       line 2: this machine knows no user 'nobody-here'; the machine of the runner has to" in out
+    assert "no user 'root'" not in out
+    assert Job.objects.count() == 2
+
+
+@pytest.mark.parametrize("more", [["--dry-run"], []])
+def test_what_no_runner_has_is_said_as_the_api_says_it(crontab, more: list[str]) -> None:
+    RunnerFactory(runner_id="web1", capabilities=["db-host"], last_poll_at=DatabaseClock().now())
+    file = crontab("1 * * * * a\n")
+    assert "No live runner" not in run(file, "--dry-run", "--require", "db-host", "--pin", "web1")
+    out = run(file, *more, "--require", "db-host", "--require", "db-hots", "--pin", "web2")
+    assert "note       No live runner has the capability 'db-hots'; its runs wait until one has." in out
+    assert "note       No live runner has the capability 'runner:web2'; its runs wait until one has." in out
+    assert "'db-host'" not in out
 
 
 @pytest.mark.parametrize(("account", "taken"), [(0, 2), (1, 1)])

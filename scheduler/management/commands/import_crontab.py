@@ -21,15 +21,18 @@ from runners.services.audit import Actor
 from scheduler.domain.crontab import MOST_BYTES, Crontab, NotTaken, Remark, parse_crontab
 from scheduler.domain.crontab_jobs import PREFIX, LineJob, RunnerAccount, file_prefix, jobs_of
 from scheduler.domain.inputs import slug_of
+from scheduler.domain.job_fields import PIN_PREFIX
 from scheduler.domain.schedules import CronSchedule, fires
-from scheduler.domain.words import describe
+from scheduler.domain.words import describe, lacking_words
 from scheduler.queries.crontab import imported_job, imported_keys
+from scheduler.queries.runners import lacking_among
 from scheduler.services.crontab import ImportedLine, import_jobs, outcome_of
 from scheduler.services.jobs import DEFAULT_TENANT
 
 ACTOR = Actor("system", "import_crontab")
 SHOWN_CHARACTERS = 160
 NEXT_FIRES = 3
+NO_USER = "this machine knows no user {!r}; the machine of the runner has to"
 
 
 class Command(BaseCommand):
@@ -71,6 +74,7 @@ class Command(BaseCommand):
             self._show(line, now, options["dry_run"])
         refused += [Remark(line.job.entry.number, line.job.entry.line, line.reason) for line in lines if line.reason]
         self._show_remarks(crontab, refused)
+        self._show_lacking(lines, now, options)
         self._show_left(prefix, options["tenant"], lines)
         self._sum_up(lines, refused, account, options)
 
@@ -84,7 +88,10 @@ class Command(BaseCommand):
         if line.reason:
             return
         entry = line.job.entry
-        self.stdout.write(f"{line.outcome:<10} {line.job.job_key}")
+        tense = "would be " if is_dry else ""
+        self.stdout.write(f"{tense + line.outcome:<10} {line.job.job_key}")
+        if (user := line.job.action.get("user")) and not _is_known(user):
+            self.stdout.write(f"{'note':<10} line {entry.number}: {_shown(NO_USER.format(user))}")
         if is_dry:
             zone = line.job.timezone or settings.CRONIQ_TIME_ZONE
             schedule = CronSchedule(entry.expression, zone, line.job.job_key)
@@ -100,6 +107,12 @@ class Command(BaseCommand):
         for note in crontab.notes:
             about = f"{_shown(note.line)}: " if note.line else ""
             self.stdout.write(f"{'note':<10} line {note.number}: {about}{_shown(note.reason)}")
+
+    def _show_lacking(self, lines: list[ImportedLine], now: datetime, options: dict[str, Any]) -> None:
+        if any(line.outcome == "created" for line in lines):
+            wanted = [*(options["require"] or ()), *([PIN_PREFIX + options["pin"]] if options["pin"] else ())]
+            for name in lacking_among(wanted, options["tenant"], now):
+                self.stdout.write(f"{'note':<10} {_shown(lacking_words(name))}")
 
     def _show_left(self, prefix: str, tenant: str, lines: list[ImportedLine]) -> None:
         taken = {line.job.job_key for line in lines}
@@ -157,6 +170,14 @@ def _account(options: dict[str, Any]) -> RunnerAccount:
         return RunnerAccount(pwd.getpwuid(os.geteuid()).pw_name)
     except KeyError:  # an account without a name, as in some containers
         return RunnerAccount(str(os.geteuid()))
+
+
+def _is_known(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True
 
 
 def _sentence(error: CroniqError) -> str:

@@ -235,6 +235,23 @@ def test_an_unknown_zone_takes_only_the_lines_below_it_along() -> None:
     assert [(r.number, "'Europe/Berlin'" in r.reason) for r in crontab.refused] == [(3, True)]
 
 
+@pytest.mark.parametrize(
+    ("lines", "notes"),
+    [
+        ("CRON_TZ=Europe/Berlin\n", ["the schedules below are in this zone"]),
+        ("CRON_TZ=Europe/Berln\n", ["there is no such zone; the schedules below are not taken"]),
+        ("TZ=Europe/Berln\n", ["there is no such zone; the schedules below are not taken"]),
+        ("TZ=Europe/Berlin\n", ["the schedules below are in this zone, and the commands see it"]),
+        (
+            "CRON_TZ=UTC\nTZ=Nowhere\n",
+            ["the schedules below are in this zone", "the commands see it; CRON_TZ decides about the schedules"],
+        ),
+    ],
+)
+def test_what_is_said_of_a_zone_is_what_becomes_of_the_lines_below_it(lines: str, notes: list[str]) -> None:
+    assert [note.reason for note in parse_crontab(lines.encode(), system=False).notes] == notes
+
+
 def test_the_zone_of_the_machine_is_that_of_lines_without_one() -> None:
     crontab = parse_crontab(b"0 1 * * * a\nCRON_TZ=Asia/Tokyo\n0 1 * * * b\n", system=False)
     jobs, _ = jobs_of(crontab, prefix="crontab", source="x", account=ROOT, timezone="Europe/Vienna")
