@@ -15,6 +15,7 @@ class ApiClient(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = "API client"
         constraints = [models.UniqueConstraint(fields=["name"], name="api_client_one_per_name")]
 
     def __str__(self) -> str:
@@ -33,6 +34,7 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        verbose_name = "API key"
         constraints = [
             # Serves the look-up of every request's key.
             models.UniqueConstraint(fields=["digest"], name="api_key_one_per_digest"),

@@ -18,6 +18,7 @@ class Maintenance(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        verbose_name_plural = "maintenance"
         constraints = [
             # Serves every claim's look whether it may hand anything out.
             models.UniqueConstraint(fields=["is_on"], condition=Q(is_on=True), name="maintenance_one_at_a_time"),

@@ -47,6 +47,7 @@ class QueueEntry(models.Model):
     )
 
     class Meta:
+        verbose_name_plural = "queue entries"
         constraints = [
             models.CheckConstraint(
                 condition=Q(

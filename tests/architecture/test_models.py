@@ -45,6 +45,11 @@ def test_each_model_is_registered_in_the_admin():
     assert [model._meta.label for model in MODELS if not admin.site.is_registered(model)] == []
 
 
+def test_each_model_is_named_as_a_person_names_it():
+    names = [str(name) for model in MODELS for name in (model._meta.verbose_name, model._meta.verbose_name_plural)]
+    assert [name for name in names if re.search(r"[^aeiou]ys$|\bapi\b|tenances$", name)] == []
+
+
 def test_no_field_reads_the_clock_by_itself():
     dated = [field for model in MODELS for field in model._meta.fields if isinstance(field, models.DateField)]
     assert len(dated) > 20
