@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from scheduler.dashboard.pages import live_answer, page
 from scheduler.queries.situation import situation
 from scheduler.queries.statistics import Bucket, failures_by_hour, throughput
-from scheduler.queries.trouble import last_beats
+from scheduler.queries.trouble import SILENT, last_beats
 
 WIDTH, HEIGHT = 1000, 100
 HEAT_DAYS = 28
@@ -65,6 +65,7 @@ def now_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "heat_days": HEAT_DAYS,
         "heat_days_names": [(name[:2], _TOP + day * _CELL + 7.5) for day, name in enumerate(_DAYS)],
         "beats": list(last_beats().items()),
+        "silent_since": now - SILENT,
         "since": hours[0].start_at,
     }
     # Signs of life come every few seconds: they alone are no news.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Q
@@ -12,7 +12,7 @@ from django.db.models import Q
 from scheduler.domain.budgets import Budget
 from scheduler.models import Lane, QueueEntry, Run, Slot
 from scheduler.queries.maintenance import current_maintenance
-from scheduler.queries.runners import is_served, lacking_among
+from scheduler.queries.runners import ONLINE_SECONDS, is_served, lacking_among
 from scheduler.services.admit import limits_of
 
 MOST_COUNTED = 1000
@@ -41,7 +41,8 @@ class Reason:
 @dataclass(frozen=True)
 class Explanation:
     """How a run stands. ``state`` as in lists; ``ahead``: due runs that its tenant's runners take first, None where it
-    cannot be claimed or has started, at most `MOST_COUNTED`. A run that has started or ended has no ``reasons``."""
+    cannot be claimed or has started, at most `MOST_COUNTED`. A run that has started or completed has no ``reasons``;
+    one that ended otherwise has one, of that: its code is the run's own where it has one, else its state."""
 
     state: str
     reasons: tuple[Reason, ...]
@@ -50,11 +51,11 @@ class Explanation:
 
 def explain(run_id: UUID, now: datetime) -> Explanation | None:
     """Say why this run does not run, most decisive first; None if there is no such run."""
-    run = Run.objects.filter(pk=run_id).only("verdict").first()
+    run = Run.objects.filter(pk=run_id).only("verdict", "reason", "problem").first()
     if run is None:
         return None
     if run.verdict is not None:
-        return Explanation(run.verdict, ())
+        return Explanation(run.verdict, _why_it_ended(run))
     entry = (
         QueueEntry.objects.select_related("job", "job__concurrency_group", "lane")
         .filter(pk=run_id, state__in=[State.READY, State.GATED, State.HELD])
@@ -65,6 +66,16 @@ def explain(run_id: UUID, now: datetime) -> Explanation | None:
     is_claimable = entry.state == State.READY and entry.available_at <= now
     ahead = _ahead_of(entry, now) if is_claimable else None
     return Explanation("queued", tuple(_reasons(entry, now, ahead)), ahead)
+
+
+def _why_it_ended(run: Run) -> tuple[Reason, ...]:
+    """Why it did not complete; nothing for what did."""
+    if run.problem is None:
+        return ()
+    why = f": {run.reason.replace('_', ' ')}" if run.reason else ""
+    # Of a cancelled run it is whatever somebody wrote.
+    code = run.reason if run.reason.isidentifier() else run.problem
+    return (Reason(code, f"It ended as {run.problem}{why}."),)
 
 
 def _reasons(entry: QueueEntry, now: datetime, ahead: int | None) -> Iterator[Reason]:
@@ -110,19 +121,22 @@ def _owner(budget: Budget, entry: QueueEntry) -> str:
 
 
 def _lack_of_runners(lane: Lane, now: datetime) -> Iterator[Reason]:
-    lacking = lacking_among(lane.require, lane.tenant, now)
+    if not is_served(lane.tenant, now):
+        yield Reason("no_runner", f"No runner that serves the tenant {lane.tenant} is online.")
+        return
+    lacking = lacking_among(lane.require, lane.tenant, now - timedelta(seconds=ONLINE_SECONDS))
     if lacking:
-        names = ", ".join(lacking)
-        yield Reason("lacking_capability", f"No runner that was seen lately has {names}.", names=tuple(lacking))
-    elif not is_served(lane.tenant, now):
-        yield Reason("no_runner", f"No runner that serves the tenant {lane.tenant} was seen lately.")
+        yield Reason("lacking_capability", f"No runner that is online has {', '.join(lacking)}.", names=tuple(lacking))
 
 
 def _ahead_of(entry: QueueEntry, now: datetime) -> int:
-    """Count the claimable runs that the tenant's runners take first: of higher priority, or earlier in their order."""
+    """Count the claimable runs that the tenant's runners take first: of higher priority, or earlier in their order.
+    Those that no runner can take stand in nobody's way."""
+    online = now - timedelta(seconds=ONLINE_SECONDS)
+    tenant = Lane.objects.filter(tenant=entry.lane.tenant, priority__gte=entry.lane.priority)
+    lanes = [lane.pk for lane in tenant if not lacking_among(lane.require, lane.tenant, online)]
     earlier = Q(available_at__lt=entry.available_at) | Q(available_at=entry.available_at, run_id__lt=entry.run_id)
     before = Q(lane__priority__gt=entry.lane.priority) | (Q(lane__priority=entry.lane.priority) & earlier)
-    lanes = Lane.objects.filter(tenant=entry.lane.tenant, priority__gte=entry.lane.priority)
     due = QueueEntry.objects.filter(state=State.READY, lane__in=lanes, available_at__lte=now).filter(before)
     return len(due.order_by().values_list("pk", flat=True)[:MOST_COUNTED])
 

@@ -40,16 +40,16 @@ class RunnerRow:
 
 
 def lacking_capabilities(job: Job, now: datetime) -> list[str]:
-    """Return what the job requires and no runner has, as `lacking_among` says."""
-    return lacking_among(job.require, job.tenant, now)
+    """Return what the job requires and no runner has that may serve its tenant and was seen in the last 5 minutes."""
+    return lacking_among(job.require, job.tenant, now - timedelta(seconds=STALE_SECONDS))
 
 
-def lacking_among(require: Iterable[str], tenant: str, now: datetime) -> list[str]:
-    """Return those capabilities that no runner has that may serve the tenant and was seen in the last 5 minutes.
+def lacking_among(require: Iterable[str], tenant: str, seen_since: datetime) -> list[str]:
+    """Return those capabilities that no runner has that may serve the tenant and polled since then.
 
     Each by itself: that there is one for each does not say that one has them all. A pin is had by the runner it names.
     """
-    seen = _seen_for(tenant, now)
+    seen = _seen_for(tenant, seen_since)
 
     def is_had(name: str) -> bool:
         if name.startswith(PIN_PREFIX):
@@ -60,14 +60,12 @@ def lacking_among(require: Iterable[str], tenant: str, now: datetime) -> list[st
 
 
 def is_served(tenant: str, now: datetime) -> bool:
-    """True where a runner that may serve the tenant was seen in the last 5 minutes."""
-    return _seen_for(tenant, now).exists()
+    """True where a runner that may serve the tenant is online."""
+    return _seen_for(tenant, now - timedelta(seconds=ONLINE_SECONDS)).exists()
 
 
-def _seen_for(tenant: str, now: datetime) -> QuerySet[Runner]:
-    return Runner.objects.filter(
-        Q(client__tenant=None) | Q(client__tenant=tenant), last_poll_at__gte=now - timedelta(seconds=STALE_SECONDS)
-    )
+def _seen_for(tenant: str, since: datetime) -> QuerySet[Runner]:
+    return Runner.objects.filter(Q(client__tenant=None) | Q(client__tenant=tenant), last_poll_at__gte=since)
 
 
 def status_of(last_poll_at: datetime, now: datetime) -> str:

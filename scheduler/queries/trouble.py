@@ -12,6 +12,8 @@ from runners.models import Heartbeat
 from scheduler.models import Trigger
 from scheduler.queries.followed_rules import followed_versions
 from scheduler.queries.gauges import last_ticks
+from scheduler.queries.runners import runner_counts
+from scheduler.sql.gauges import oldest_waiting_at
 
 PROCESSES = ("serve", "materialize", "reap")
 SILENT = timedelta(seconds=60)
@@ -36,6 +38,9 @@ def troubles(now: datetime) -> Iterator[str]:
             yield f"The {kind} process gave no sign of life since {at.isoformat(timespec='seconds')}."
         elif kind in ticks and now - ticks[kind] > SILENT:
             yield f"No {kind} process has finished a pass since {ticks[kind].isoformat(timespec='seconds')}."
+    oldest = oldest_waiting_at()
+    if oldest is not None and now - oldest > SILENT and not runner_counts(now)["online"]:
+        yield f"No runner is online, and runs have been due since {oldest.isoformat(timespec='seconds')}."
     followed = followed_versions()
     if followed is not None and followed != rule_versions():
         yield f"Runs are planned by {_names(followed)}; start the materializer with the versions above."

@@ -14,7 +14,16 @@ from runners.models import Heartbeat
 from runners.services.audit import Event, record_events
 from scheduler.queries import trouble
 from scheduler.queries.followed_rules import FOLLOWED
-from tests.factories import HeartbeatFactory, TriggerFactory
+from tests.factories import (
+    DeadLetterFactory,
+    HeartbeatFactory,
+    JobFactory,
+    LaneFactory,
+    MaintenanceFactory,
+    QueueEntryFactory,
+    RunnerFactory,
+    TriggerFactory,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +72,22 @@ def test_broken_schedules_are_named_with_their_reasons(alive, monkeypatch):
         "A schedule of demo:1 is broken: There is no time zone 'Mars'.",
         "1 more schedules are broken.",
     ]
+
+
+def test_what_waits_for_nobody_is_wrong_and_what_is_held_is_said(alive):
+    now = DatabaseClock().now()
+    QueueEntryFactory(available_at=now - timedelta(minutes=2))
+    JobFactory(lane=LaneFactory(require=["tape"]))
+    DeadLetterFactory()
+    MaintenanceFactory(is_on=True, began_at=now, reason="the new disk")
+    written, wrong = doctor()
+    assert "No runner is online, and runs have been due since" in wrong
+    assert "No runner that is online has tape, which jobs require." in wrong
+    lines = dict(line.split(maxsplit=1) for line in written.splitlines())
+    assert lines["maintenance"] == "all dispatch is held until somebody ends it. the new disk"
+    assert lines["letters"] == "1"
+    RunnerFactory(last_poll_at=now, capabilities=["tape"])
+    assert doctor()[1] == ""
 
 
 def test_runs_that_were_planned_by_other_rules_are_told(alive, now):

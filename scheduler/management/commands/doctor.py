@@ -15,6 +15,9 @@ from calendars.queries.versions import rule_versions
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.migrated import pending_migrations
 from scheduler.queries.gauges import last_ticks
+from scheduler.models import DeadLetter
+from scheduler.queries.gauges import capability_runners
+from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.trouble import last_beats, troubles
 
 
@@ -46,7 +49,15 @@ class Command(BaseCommand):
             if kind in ticks:
                 line += f", last pass {ticks[kind].isoformat(timespec='seconds')}"
             self._line(kind, line)
-        found = list(troubles(DatabaseClock().now()))
+        now = DatabaseClock().now()
+        maintenance = current_maintenance()
+        if maintenance is not None:
+            until = maintenance.until.isoformat(timespec="seconds") if maintenance.until else "somebody ends it"
+            self._line("maintenance", f"all dispatch is held until {until}. {maintenance.reason}".rstrip())
+        self._line("letters", str(DeadLetter.objects.count()))
+        found = list(troubles(now))
+        lacking = (name for name, runners in capability_runners(now).items() if not runners)
+        found += [f"No runner that is online has {name}, which jobs require." for name in lacking]
         if found:
             raise CommandError("\n".join(found))
         self.stdout.write("All is well.")

@@ -111,7 +111,7 @@ def test_a_capability_that_no_runner_has_is_named_with_the_pin(explained, runner
 
 
 def test_runners_that_are_gone_or_of_another_tenant_are_none(explained, now):
-    RunnerFactory(last_poll_at=now - timedelta(minutes=6))
+    RunnerFactory(last_poll_at=now - timedelta(seconds=61))
     RunnerFactory(last_poll_at=now, client=ApiClientFactory(tenant="other"))
     assert codes(explained(QueueEntryFactory(available_at=now))) == ["no_runner"]
 
@@ -121,7 +121,8 @@ def test_the_queue_before_a_run(explained, runner, now, monkeypatch):
     entry = QueueEntryFactory(lane=lane, available_at=now - timedelta(seconds=5))
     QueueEntryFactory(lane=lane, available_at=now - timedelta(seconds=6))
     QueueEntryFactory(lane=urgent, available_at=now)
-    # Neither what comes later, nor what is not due, nor what others are served by.
+    # Neither what comes later, nor what is not due, nor what others are served by, nor what nobody can take.
+    QueueEntryFactory(lane=LaneFactory(require=["tape"]), available_at=now - timedelta(seconds=9))
     QueueEntryFactory(lane=lane, available_at=now)
     QueueEntryFactory(lane=urgent, available_at=now + timedelta(seconds=1))
     QueueEntryFactory(lane=LaneFactory(tenant="other"), available_at=now - timedelta(seconds=9))
