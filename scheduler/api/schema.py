@@ -106,7 +106,15 @@ class JobBody(serializers.Serializer):
     prefer = texts(required=False)
     pin = optional_text(required=False)
     priority = number(required=False)
+    max_concurrent = number(required=False, allow_null=True)
+    concurrency_group = optional_text(required=False)
+    overlap = serializers.ChoiceField(Job.Overlap.values, required=False)
+    coalesce = serializers.BooleanField(required=False)
     max_queue_depth = number(required=False)
+    queue_ttl = period(required=False, allow_null=True)
+    catch_up = serializers.ChoiceField(Job.CatchUp.values, required=False)
+    misfire_grace = period(required=False, allow_null=True)
+    max_catch_up = number(required=False)
     dead_letter_enabled = serializers.BooleanField(required=False)
     dead_letter_retention = period(required=False)
     dead_letter_operator_hint = optional_text(required=False)
@@ -240,6 +248,7 @@ class AttemptAnswer(serializers.Serializer):
 class ExecutionDetailAnswer(ExecutionAnswer):
     kind = serializers.ChoiceField(["scheduled", "triggered", "replay"])
     reason = optional_text()
+    replay_of = serializers.UUIDField(allow_null=True, help_text="Of a replay: the execution that died.")
     occurrence_at = at()
     metadata = anything()
     attempts = AttemptAnswer(many=True)
@@ -285,6 +294,7 @@ class LetterAnswer(serializers.Serializer):
     metadata = anything()
     created_at = at()
     expires_at = at(allow_null=True)
+    replayed_as = serializers.UUIDField(allow_null=True, help_text="The execution that it was replayed as.")
 
 
 class ReplayBody(serializers.Serializer):

@@ -7,13 +7,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
-from scheduler.models import DeadLetter
+from scheduler.models import DeadLetter, Run
 
 
 @dataclass(frozen=True)
 class LetterRow:
+    """``replayed_as``: the run that it was replayed as, None while it was not."""
+
     id: UUID
     run_id: UUID
     job_key: str
@@ -26,6 +28,7 @@ class LetterRow:
     metadata: dict[str, Any]
     created_at: datetime
     expires_at: datetime | None
+    replayed_as: UUID | None
 
 
 def letter_list(
@@ -51,7 +54,8 @@ def letter_detail(letter_id: UUID, tenant: str | None = None) -> LetterRow | Non
 
 
 def _letters(tenant: str | None) -> QuerySet[DeadLetter]:
-    letters = DeadLetter.objects.select_related("job")
+    replay = Run.objects.filter(replay_of_id=OuterRef("run_id")).values("pk")[:1]
+    letters = DeadLetter.objects.select_related("job").annotate(replayed_as=Subquery(replay))
     return letters if tenant is None else letters.filter(job__tenant=tenant)
 
 
@@ -69,4 +73,5 @@ def _row(letter: DeadLetter) -> LetterRow:
         metadata=letter.metadata,
         created_at=letter.created_at,
         expires_at=letter.expires_at,
+        replayed_as=letter.replayed_as,
     )

@@ -21,6 +21,8 @@ LIST_ERROR_CHARACTERS = 4000
 """Most characters of an error in a list; the whole of it is in the detail."""
 
 _WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
+_SAID_BEFOREHAND = tuple(verdict for verdict in Run.Verdict if verdict != Run.Verdict.SKIPPED)
+"""Verdicts that are news also before their run is due. Of a fire that was taken out it is news when that would come."""
 _PROBLEMS = (Run.Verdict.FAILED, Run.Verdict.DEAD, Run.Verdict.CANCELLED, Run.Verdict.SKIPPED)
 
 
@@ -28,7 +30,7 @@ _PROBLEMS = (Run.Verdict.FAILED, Run.Verdict.DEAD, Run.Verdict.CANCELLED, Run.Ve
 class RunFilter:
     """Which runs. ``tenant`` None: all. ``since`` inclusive and ``until`` exclusive, of ``scheduled_for``.
 
-    ``planned``: also those that are not due yet and were never claimed.
+    ``planned``: also those that are not due yet and were never claimed, and fires to come that were taken out.
     """
 
     tenant: str | None = None
@@ -81,10 +83,13 @@ class AttemptRow:
 
 @dataclass(frozen=True)
 class RunDetail:
+    """``replay_of``: the run that died and is done once more by this one."""
+
     row: RunRow
     occurrence_at: datetime
     metadata: dict[str, Any]
     attempts: tuple[AttemptRow, ...]
+    replay_of: UUID | None
 
 
 def run_list(
@@ -108,9 +113,10 @@ def run_list(
 def planned_runs(
     now: datetime, limit: int, job_key: str | None = None, after: tuple[datetime, UUID] | None = None
 ) -> list[RunRow]:
-    """Return at most ``limit`` runs that are not due yet and were never claimed, soonest first, from past ``after``."""
-    rows = _filtered(now, RunFilter(job_key=job_key, state="queued", planned=True))
-    rows = rows.filter(scheduled_for__gt=now, entry__attempt=0)
+    """Return at most ``limit`` runs that are not due yet and were never claimed, and fires to come that were taken out,
+    soonest first, from past ``after``."""
+    rows = _filtered(now, RunFilter(job_key=job_key, planned=True)).filter(scheduled_for__gt=now)
+    rows = rows.filter(Q(entry__state__in=_WAITING, entry__attempt=0) | Q(problem=Run.Verdict.SKIPPED))
     if after is not None:
         at, run_id = after
         rows = rows.filter(scheduled_for__gte=at).filter(Q(scheduled_for__gt=at) | Q(id__gt=run_id))
@@ -121,7 +127,7 @@ def planned_runs(
 def run_detail(run_id: UUID, now: datetime, tenant: str | None = None) -> RunDetail | None:
     """Return one run with all its attempts in order; None if there is none or it is another tenant's."""
     rows = _of_tenant(Run.objects.filter(id=run_id), tenant)
-    values = rows.values(*_COLUMNS, "error", "occurrence_at", "metadata").first()
+    values = rows.values(*_COLUMNS, "error", "occurrence_at", "metadata", "replay_of_id").first()
     if values is None:
         return None
     row = _row(values, now)
@@ -133,7 +139,8 @@ def run_detail(run_id: UUID, now: datetime, tenant: str | None = None) -> RunDet
     ]
     if row.attempt and row.attempt not in {attempt.attempt for attempt in attempts}:
         attempts.append(_last_attempt(row))
-    return RunDetail(row, values["occurrence_at"], dict(values["metadata"] or {}), tuple(attempts))
+    metadata = dict(values["metadata"] or {})
+    return RunDetail(row, values["occurrence_at"], metadata, tuple(attempts), values["replay_of_id"])
 
 
 def tenant_of_run(run_id: UUID) -> str | None:
@@ -197,7 +204,7 @@ def _filtered(now: datetime, filters: RunFilter) -> QuerySet[Run]:
     if filters.until is not None:
         rows = rows.filter(scheduled_for__lt=filters.until)
     if not filters.planned:
-        rows = rows.filter(Q(scheduled_for__lte=now) | Q(verdict__isnull=False) | Q(entry__attempt__gt=0))
+        rows = rows.filter(Q(scheduled_for__lte=now) | Q(verdict__in=_SAID_BEFOREHAND) | Q(entry__attempt__gt=0))
     return rows
 
 

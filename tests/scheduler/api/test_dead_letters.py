@@ -27,6 +27,7 @@ def test_a_letter_has_the_protocols_fields(api, now):
         "metadata": {"n": 1},
         "created_at": "2026-03-02T12:00:00.000000Z",
         "expires_at": "2026-04-01T12:00:00.000000Z",
+        "replayed_as": None,
     }
     assert client.get("/v1/dead-letters").json() == [body]
 
@@ -68,6 +69,17 @@ def test_a_letter_is_replayed_once_and_thrown_away(api, now):
     assert client.delete(f"/v1/dead-letters/{letter.pk}").status_code == 204
     assert client.delete(f"/v1/dead-letters/{letter.pk}").status_code == 404
     assert client.post(f"/v1/dead-letters/{letter.pk}/replay").status_code == 404
+
+
+def test_a_letter_and_its_replay_know_each_other(api, now):
+    letter, other = DeadLetterFactory(), DeadLetterFactory()
+    client = api()
+    made = client.post(f"/v1/dead-letters/{letter.pk}/replay").json()["execution_id"]
+    assert client.get(f"/v1/dead-letters/{letter.pk}").json()["replayed_as"] == made
+    listed = {row["id"]: row["replayed_as"] for row in client.get("/v1/dead-letters").json()}
+    assert listed == {str(letter.pk): made, str(other.pk): None}
+    assert client.get(f"/v1/executions/{made}").json()["replay_of"] == str(letter.run_id)
+    assert client.get(f"/v1/executions/{letter.run_id}").json()["replay_of"] is None
 
 
 def test_a_stale_replay_is_409_unless_forced(api, now):

@@ -214,6 +214,34 @@ def test_the_detail_shows_all_attempts_the_last_too(api, now):
     assert body["fire_at"] is None
 
 
+@pytest.mark.parametrize(
+    ("verdict", "reason", "code"),
+    [
+        ("skipped", "skip_next", "skip_next"),
+        ("dead", "retries_exhausted", "retries_exhausted"),
+        ("failed", "timed_out", "timed_out"),
+        ("cancelled", "by hand, it was wrong", "cancelled"),
+        ("cancelled", "", "cancelled"),
+    ],
+)
+def test_a_run_that_ended_otherwise_than_well_says_why_in_detail_and_explanation(api, now, verdict, reason, code):
+    run = RunFactory(verdict=verdict, problem=verdict, finished_at=now, reason=reason)
+    assert api().get(f"/v1/executions/{run.id}").json()["reason"] == (reason or None)
+    body = api().get(f"/v1/executions/{run.id}/explain").json()
+    assert (body["state"], [found["code"] for found in body["reasons"]]) == (verdict, [code])
+    assert reason.replace("_", " ") in body["reasons"][0]["message"]
+
+
+def test_a_fire_that_was_taken_out_is_listed_when_it_would_be_due_or_with_what_is_planned(api, clock, now):
+    run = RunFactory(scheduled_for=now + timedelta(hours=1), verdict="skipped", problem="skipped", finished_at=now)
+    client = api()
+    for query in ("", "?state=skipped", f"?job_key={run.job.job_key}"):
+        assert ids(client.get(f"/v1/executions{query}")) == []
+    assert ids(client.get("/v1/executions?planned=1")) == [str(run.id)]
+    clock.tick(timedelta(hours=1))
+    assert ids(client.get("/v1/executions")) == ids(client.get("/v1/executions?state=skipped")) == [str(run.id)]
+
+
 def test_the_detail_of_a_run_that_was_buried_does_not_show_its_lost_attempt_twice(api):
     run = RunFactory(dead=True, attempt=1, reason="losses_exhausted")
     AttemptFactory(run=run, attempt=1, outcome="lost", cause="lease")

@@ -9,8 +9,10 @@ import yaml
 from django.db import IntegrityError, InterfaceError, OperationalError
 from rest_framework.test import APIClient
 
+from calendars.services import edit as calendar_edit
 from scheduler.api import schema
 from scheduler.api.views import jobs, site
+from scheduler.domain import job_fields, trigger_fields
 from tests.factories import HeartbeatFactory, QueueEntryFactory
 from tests.scheduler.api.test_access import METHODS
 
@@ -158,6 +160,19 @@ def test_what_is_answered_is_what_the_document_says(api, everything, document, o
         detail = client.get(f"{path}/{identity}").json()
         content = document["paths"][one]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
         assert set(detail) == set(document["components"]["schemas"][content["$ref"].split("/")[-1]]["properties"])
+
+
+@pytest.mark.parametrize(
+    ("body", "taken"),
+    [
+        ("JobBody", {*job_fields.FIELDS, "job_key", "tenant", "retry", "is_active"}),
+        ("RetryRule", set(job_fields.RETRY)),
+        ("ScheduleBody", trigger_fields.FIELDS),
+        ("CalendarBody", set(calendar_edit.FIELDS)),
+    ],
+)
+def test_the_document_names_every_field_that_a_write_takes_and_no_other(document, body, taken):
+    assert set(document["components"]["schemas"][body]["properties"]) == taken
 
 
 def test_log_rows_are_what_the_document_says(api, everything, document):

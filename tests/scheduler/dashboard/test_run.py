@@ -50,6 +50,15 @@ def test_a_run_with_every_attempt(viewer):
         assert said in text
 
 
+def test_a_replay_links_the_run_that_died(viewer):
+    dead = RunFactory(dead=True)
+    replay = RunFactory(job=dead.job, kind="replay", completed=True, replay_of=dead)
+    page = Page(viewer.get(f"/runs/{replay.id}"))
+    assert f"Replay of {dead.id}" in page.text
+    assert f"/runs/{dead.id}" in page.links("/runs/")
+    assert "Replay of" not in Page(viewer.get(f"/runs/{dead.id}")).text
+
+
 def test_the_log_of_a_finished_run_is_whole_and_ends(viewer):
     run = RunFactory(completed=True)
     for number, level in enumerate(["info", "WARN", "error", "notice"]):

@@ -30,6 +30,20 @@ def test_newest_first_and_what_is_planned_on_a_tab_of_its_own(viewer, now):
     assert Page(viewer.get("/runs/planned")).links("/runs/0") == [f"/runs/{soon.id}", f"/runs/{later.id}"]
 
 
+def test_a_fire_that_was_taken_out_stands_among_the_planned_ones_until_it_would_be_due(viewer, clock, now):
+    job = JobFactory(job_key="ops:backup")
+    done = RunFactory(job=job, completed=True, scheduled_for=now)
+    out = RunFactory(
+        job=job, verdict="skipped", problem="skipped", scheduled_for=now + timedelta(minutes=5), finished_at=now
+    )
+    later = QueueEntryFactory(job=job, run__scheduled_for=now + timedelta(hours=2)).run
+    assert shown(viewer, "/runs") == [str(done.id)]
+    assert Page(viewer.get("/runs/planned")).links("/runs/0") == [f"/runs/{out.id}", f"/runs/{later.id}"]
+    clock.tick(timedelta(minutes=5))
+    assert shown(viewer, "/runs") == [str(out.id), str(done.id)]
+    assert Page(viewer.get("/runs/planned")).links("/runs/0") == [f"/runs/{later.id}"]
+
+
 def test_filters_are_in_the_address(viewer, now):
     backup, invoices = JobFactory(job_key="ops:backup"), JobFactory(job_key="billing:invoices")
     done = RunFactory(job=backup, completed=True, runner_id="a")
