@@ -5,11 +5,13 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from scheduler.api.openapi import HasFields
-from scheduler.api.schema import at, number, text
+from scheduler.api.schema import at, number, optional_text, text
 
 
 class PauseBody(serializers.Serializer):
-    reason = text(required=False, max_length=255)
+    """Of a job that is paused: what is missing stays, null takes it away."""
+
+    reason = optional_text(required=False, max_length=255)
     until = at(required=False, allow_null=True, help_text="When the pause ends by itself.")
 
 
@@ -37,6 +39,7 @@ class BackfillAnswer(serializers.Serializer):
     revived = number(help_text="Fires whose run was skipped.")
     already_there = number()
     instants = serializers.ListField(child=serializers.DateTimeField(), help_text="Of what is created and revived.")
+    message = optional_text(help_text="Why nothing, or not all, was made.")
 
 
 class MaintenanceBody(serializers.Serializer):

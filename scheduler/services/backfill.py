@@ -18,7 +18,7 @@ from scheduler.domain.occurrences import of_micro, to_micro
 from scheduler.domain.schedules import Fire
 from scheduler.domain.trigger_fields import instant_of
 from scheduler.models import Job, QueueEntry, Run
-from scheduler.queries.job_fires import fires_within
+from scheduler.queries.job_fires import fires_within, live_triggers
 from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.jobs import lock_job_of_key
 from scheduler.services.planning import most_attempts, waiting_state
@@ -34,13 +34,15 @@ _TICK = timedelta(microseconds=1)
 @dataclass(frozen=True)
 class Backfill:
     """What was done, or with ``dry_run`` would be: fires that had no run, fires whose run was skipped, and fires that
-    have their run. ``instants`` are those of the first two, ascending."""
+    have their run. ``instants`` are those of the first two, ascending. ``message``: why nothing or not all was made,
+    "" where all was."""
 
     dry_run: bool
     created: int
     revived: int
     already_there: int
     instants: tuple[datetime, ...]
+    message: str
 
 
 def backfill(
@@ -68,13 +70,14 @@ def backfill(
     with write_transaction():
         job = _lock(job_key, principal)
         fires = fires_within(job, since - _TICK, until, MOST_FIRES)
+        before = _without_fires(job, since, until, len(fires))
     if len(fires) > MOST_FIRES:
         raise InvalidInput.of("until", f"There are more than {MOST_FIRES} fires in that time; do it in parts.")
     if dry_run:
         known = _known(job, fires)
         new = [fire.at for fire in fires if fire.at not in known]
         back = [fire.at for fire in fires if known.get(fire.at)]
-        return _summary(new, back, len(fires), dry_run=True)
+        return _summary(new, back, len(fires), before, dry_run=True)
     created: list[datetime] = []
     revived: list[datetime] = []
     for chunk in chunks(fires, FIRES_PER_TRANSACTION):
@@ -87,12 +90,34 @@ def backfill(
                 _queued(job, made, back, now, actor)
             created += made
             revived += back
-    return _summary(created, revived, len(fires), dry_run=False)
+    return _summary(created, revived, len(fires), before, dry_run=False)
 
 
-def _summary(created: list[datetime], revived: list[datetime], total: int, *, dry_run: bool) -> Backfill:
+def _summary(created: list[datetime], revived: list[datetime], total: int, before: str, *, dry_run: bool) -> Backfill:
     instants = tuple(sorted(created + revived))
-    return Backfill(dry_run, len(created), len(revived), total - len(instants), instants)
+    there = total - len(instants)
+    message = " ".join(filter(None, [before, f"Of {total} fires {there} have their run already." if there else ""]))
+    return Backfill(dry_run, len(created), len(revived), there, instants, message)
+
+
+def _without_fires(job: Job, since: datetime, until: datetime, total: int) -> str:
+    """Why there are no fires in [since, until], or in its beginning; "" where nothing speaks against it."""
+    if not job.is_active:
+        return "The job is switched off, so its schedules have no fires."
+    triggers = live_triggers(job)
+    if not triggers:
+        return "The job has no schedule that is enabled."
+    said = [
+        f"The schedule {trigger.pk} is broken: {trigger.config_error}" for trigger in triggers if trigger.config_error
+    ]
+    made_at = sorted(trigger.created_at for trigger in triggers if trigger.created_at > since)
+    if made_at:
+        newest = f"{made_at[-1]:%Y-%m-%dT%H:%M:%SZ}"
+        which = "the job's was" if len(triggers) == 1 else f"{len(made_at)} of the job's {len(triggers)} were"
+        said.append(f"A schedule has no fires before its creation; {which} created after from, the last at {newest}.")
+    if not total and not any(at >= until for at in made_at):
+        said.append("No schedule of the job fires in that time.")
+    return " ".join(said)
 
 
 def _lock(job_key: str, principal: Principal | None) -> Job:

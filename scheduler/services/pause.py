@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
 from croniq_site.kernel.errors import InvalidInput
@@ -20,6 +21,9 @@ from scheduler.sql.planned import close_runs, delete_waiting
 
 PAUSED = "paused"
 
+KEPT: Any = object()
+"""Of a pause that is there: leave this as it is."""
+
 
 def pause_job(
     job_key: str,
@@ -27,15 +31,24 @@ def pause_job(
     *,
     actor: Actor = SYSTEM,
     principal: Principal | None = None,
-    reason: str = "",
-    until: datetime | None = None,
+    reason: str | None = KEPT,
+    until: datetime | None = KEPT,
 ) -> Job:
-    """Let no scheduled run of the job begin until it is resumed, or ``until``. What is claimed finishes."""
-    text_of("reason", reason, most=255)
-    if until is not None and until <= now:
+    """Let no scheduled run of the job begin until it is resumed, or ``until``. What is claimed finishes.
+
+    Of a job that is paused this changes ``reason`` and ``until``: None takes them away, and what is not said stays as
+    it is, but an end that has come.
+    """
+    if reason is not KEPT:
+        reason = text_of("reason", "" if reason is None else reason, most=255)
+    if until is not KEPT and until is not None and until <= now:
         raise InvalidInput.of("until", "A pause ends after it begins.")
     with write_transaction():
         job = lock_job_of_key(job_key, principal)
+        if reason is KEPT:
+            reason = job.paused_reason
+        if until is KEPT:
+            until = job.paused_until if job.paused_until is not None and job.paused_until > now else None
         job.paused_at, job.paused_until, job.paused_reason = job.paused_at or now, until, reason
         Job.objects.filter(pk=job.pk).update(
             paused_at=job.paused_at, paused_until=until, paused_reason=reason, updated_at=now

@@ -16,7 +16,7 @@ from scheduler.models import Job, Maintenance
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.services.backfill import backfill
 from scheduler.services.maintenance import begin_maintenance, end_maintenance
-from scheduler.services.pause import pause_job, resume_job
+from scheduler.services.pause import KEPT, pause_job, resume_job
 from scheduler.services.skip import skip_next
 
 
@@ -34,21 +34,22 @@ class Pause(ApiView):
 
     @openapi.documented(
         "pauseJob",
-        "Let no scheduled run of a job begin until it is resumed. What is claimed goes on, manual triggers still run.",
+        "Let no scheduled run of a job begin until it is resumed. What is claimed goes on, manual triggers still run. "
+        "Again changes reason and until: what is missing stays, null takes it away.",
         {200: schema.PauseAnswer},
         body=schema.PauseBody,
         refuses=(400, 404),
     )
     def post(self, request: Request, job_key: str) -> Response:
         refuse_unknown(self.body, {"reason", "until"})
-        until = self.body.get("until")
+        until = self.body.get("until", KEPT)
         job = pause_job(
             job_in_path(self, job_key).job_key,
             self.now,
             actor=actor_of(self),
             principal=self.principal,
-            reason=self.body.get("reason") or "",
-            until=None if until is None else instant_of("until", until),
+            reason=self.body.get("reason", KEPT),
+            until=until if until is None or until is KEPT else instant_of("until", until),
         )
         return Response(_pause_body(job))
 
@@ -109,6 +110,7 @@ class Backfill(ApiView):
                 "revived": done.revived,
                 "already_there": done.already_there,
                 "instants": [wire.instant(at) for at in done.instants],
+                "message": done.message or None,
             }
         )
 

@@ -33,12 +33,36 @@ def test_a_job_is_paused_for_a_reason_until_an_end_and_resumed(api, clock, job):
             "paused_reason": "disk full",
         },
     )
-    assert client.post("/v1/jobs/a:b/pause").json()["paused_until"] is None
+    assert client.post("/v1/jobs/a:b/pause", {"reason": None, "until": None}).json() == {
+        **answer.json(),
+        "paused_until": None,
+        "paused_reason": "",
+    }
     clock.tick(25 * MINUTE)
     for _ in range(2):
         answer = client.post("/v1/jobs/a:b/resume")
         assert (answer.status_code, answer.json()["paused_at"]) == (200, None)
     assert Run.objects.filter(verdict="skipped", reason="paused").count() == 2
+
+
+def test_pausing_again_keeps_what_is_not_said(api, clock, job):
+    client = api("jobs:write")
+    first = client.post("/v1/jobs/a:b/pause", {"reason": "disk full", "until": "2026-03-02T13:00:00Z"}).json()
+    assert client.post("/v1/jobs/a:b/pause").json() == first
+    assert client.post("/v1/jobs/a:b/pause", {"reason": "new disk"}).json() == {**first, "paused_reason": "new disk"}
+    # An end that has come is none: the pause begins anew, or it would be over at once.
+    clock.tick(61 * MINUTE)
+    assert client.post("/v1/jobs/a:b/pause").json()["paused_until"] is None
+
+
+def test_a_backfill_of_the_time_before_the_schedule_says_why_it_made_nothing(api, clock, job):
+    client = api("jobs:write")
+    span = {"from": "2026-03-01T12:00:00Z", "until": "2026-03-02T11:55:00Z"}
+    for dry_run in (True, False):
+        body = client.post("/v1/jobs/a:b/backfill", {**span, "dry_run": dry_run}).json()
+        assert (body["created"], body["instants"]) == (0, [])
+        assert "no fires before its creation" in body["message"]
+        assert "2026-03-02T12:00:00Z" in body["message"]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +108,7 @@ def test_a_backfill_is_tried_dry_and_then_done(api, clock, job):
         "revived": 2,
         "already_there": 0,
         "instants": ["2026-03-02T12:10:00.000000Z", "2026-03-02T12:20:00.000000Z"],
+        "message": None,
     }
     assert client.post("/v1/jobs/a:b/backfill", {**span, "dry_run": True}).json() == {"dry_run": True, **expected}
     assert Run.objects.filter(verdict="skipped").count() == 2

@@ -12,7 +12,7 @@ from runners.models import AuditEvent
 from scheduler.models import QueueEntry, Run, SkippedSpan
 from scheduler.services.backfill import backfill
 from scheduler.services.claim import claim_due
-from scheduler.services.jobs import save_job
+from scheduler.services.jobs import deactivate, save_job
 from scheduler.services.materialize import materialize
 from scheduler.services.pause import pause_job, resume_job
 from tests.factories import RunFactory, RunnerInstanceFactory
@@ -86,6 +86,26 @@ def test_again_does_nothing(start, clock):
     again = do(start, clock.now())
     assert (again.created, again.revived, again.already_there, again.instants) == (0, 0, 6, ())
     assert everything() == before
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_it_says_why_nothing_or_not_all_was_made(start, clock, dry_run):
+    assert do(start, clock.now(), dry_run=True).message == ""
+    do(start, clock.now(), 10, 20)
+    part = do(start, clock.now(), 10, 30, dry_run=dry_run)
+    assert (part.revived, part.message) == (1, "Of 3 fires 2 have their run already.")
+    created = "A schedule has no fires before its creation; the job's was created after from, the last at"
+    before = do(start, clock.now(), -60, -1, dry_run=dry_run)
+    assert before.message == f"{created} 2026-03-02T12:00:00Z."
+    assert do(start, clock.now(), -60, 60, dry_run=True).message.startswith(created)
+    assert do(start, clock.now(), 41, 49, dry_run=dry_run).message == "No schedule of the job fires in that time."
+
+
+def test_it_says_that_a_job_is_off_or_without_a_schedule(start, clock):
+    deactivate("demo:job", clock.now(), ACTOR)
+    assert "switched off" in do(start, clock.now()).message
+    make_job(clock.now(), "demo:bare")
+    assert "no schedule" in backfill("demo:bare", start, clock.now(), clock.now(), ACTOR).message
 
 
 def test_the_ends_count(start, clock):

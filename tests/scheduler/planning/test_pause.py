@@ -81,6 +81,20 @@ def test_pausing_again_keeps_the_beginning_and_resuming_again_does_nothing(clock
     assert AuditEvent.objects.filter(action="job.resumed").count() == 1
 
 
+def test_pausing_again_keeps_reason_and_end_unless_they_are_said(clock):
+    make_job(clock.now())
+    until = clock.now() + 10 * MINUTE
+    pause_job("demo:job", clock.now(), reason="disk full", until=until)
+    again = pause_job("demo:job", clock.tick(MINUTE))
+    assert (again.paused_reason, again.paused_until) == ("disk full", until)
+    longer = pause_job("demo:job", clock.now(), until=until + MINUTE)
+    assert (longer.paused_reason, longer.paused_until) == ("disk full", until + MINUTE)
+    for_ever = pause_job("demo:job", clock.now(), until=None)
+    assert (for_ever.paused_reason, for_ever.paused_until) == ("disk full", None)
+    assert resume_expired(clock.tick(60 * MINUTE)) == 0
+    assert pause_job("demo:job", clock.now(), reason=None).paused_reason == ""
+
+
 def test_nonsense_and_foreign_jobs_are_refused(now):
     make_job(now)
     with pytest.raises(InvalidInput):
