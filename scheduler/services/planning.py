@@ -30,7 +30,7 @@ from scheduler.services.caps import most_planned
 from scheduler.services.tally import Kind, tally
 from scheduler.services.wake import wake
 from scheduler.sql.due import DueJob, DueTrigger
-from scheduler.sql.planned import CursorMove, PlannedRun, batch_size, insert_planned, move_cursors
+from scheduler.sql.planned import CursorMove, PlannedRun, batch_size, each_once, insert_planned, move_cursors
 
 _log = logging.getLogger(__name__)
 
@@ -156,7 +156,8 @@ def _why_never(trigger: Trigger, after: datetime) -> str:
 def carry_out(plans: Sequence[Plan], now: datetime) -> list[PlannedRun]:
     """Insert the runs, move the cursors and write down what is skipped or broken: one transaction, the caller's, which
     holds the locks of the jobs. Returns the runs that were new."""
-    rows = [run for plan in plans if plan.fires for run in _planned_runs(plan)]
+    # Before they are cut into statements: the fire at which two triggers meet may stand in two of them.
+    rows = each_once([run for plan in plans if plan.fires for run in _planned_runs(plan)])
     inserted = [run for chunk in chunks(rows, batch_size().runs) for run in insert_planned(chunk, now)]
     for plan in plans:
         _record_skipped(plan, now)

@@ -73,12 +73,24 @@ def insert_planned(runs: Sequence[PlannedRun], now: datetime) -> list[PlannedRun
     """Insert scheduled runs and their entries; return those that were new. At most `batch_size` (on SQLite 500), within
     a transaction.
 
-    An occurrence that has its run already, from another trigger or another materializer, makes none.
+    An occurrence that has its run already, from another trigger or another materializer, makes none; one that is given
+    twice makes one.
     """
+    runs = each_once(runs)
     if connection.vendor == "postgresql":
         prefer_indexes()
         return _insert_at_once(runs, now)
     return _insert_in_two(runs, now)
+
+
+def each_once(runs: Sequence[PlannedRun]) -> Sequence[PlannedRun]:
+    """One of each id, in the order given: where triggers of a job meet, the fire with the earliest occurrence."""
+    found: dict[str, PlannedRun] = {}
+    for run in runs:
+        other = found.setdefault(run.run_id, run)
+        if run.occurrence_at < other.occurrence_at:
+            found[run.run_id] = run
+    return runs if len(found) == len(runs) else list(found.values())
 
 
 _RUN_COLUMNS = "id, job_id, kind, scheduled_for, occurrence_at, created_at, attempt, reason, error, runner_id"
