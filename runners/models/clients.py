@@ -30,6 +30,9 @@ class ApiKey(models.Model):
     digest = models.CharField(max_length=64, help_text="SHA-256 of the key, hexadecimal.")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)
+    lives_for = models.DurationField(
+        null=True, blank=True, help_text="what it was made for, whatever a rotation left of it; null: for good"
+    )
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
 

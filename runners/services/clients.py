@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from django.db import IntegrityError
 
 from croniq_site.kernel.database import write_transaction
-from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
+from croniq_site.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from croniq_site.kernel.text import is_printable_name
-from runners.domain.scopes import unknown_scopes
+from runners.domain.scopes import Principal, unknown_scopes
 from runners.models import ApiClient, ApiKey
 from runners.services.audit import SYSTEM, Actor, Event, record_events
 
@@ -35,18 +35,30 @@ def create_client(
 
 
 def edit_client(
-    client_id: int, now: datetime, *, name: str, scopes: Iterable[str], is_active: bool, actor: Actor = SYSTEM
+    client_id: int,
+    now: datetime,
+    *,
+    name: str | None = None,
+    scopes: Iterable[str] | None = None,
+    is_active: bool | None = None,
+    actor: Actor = SYSTEM,
+    by: Principal | None = None,
 ) -> ApiClient:
-    """Change what a client is called and may do. Saving what is there already changes nothing.
+    """Change what a client is called and may do; None stays as it is. Saving what is there already changes nothing.
 
-    Its tenant never changes: what it owns is that tenant's. Raises as `create_client`, and NotFound.
+    Its tenant never changes: what it owns is that tenant's. Raises as `create_client`, NotFound, and Forbidden where
+    ``by`` has less than the client has or is to have.
     """
-    values = {"name": name, "scopes": _checked(name, scopes), "is_active": is_active}
     try:
         with write_transaction():
-            client = ApiClient.objects.select_for_update(no_key=True).filter(pk=client_id).first()
-            if client is None:
-                raise NotFound("This API client was deleted.")
+            client = _locked(client_id, by)
+            values = {
+                "name": client.name if name is None else name,
+                "scopes": client.scopes if scopes is None else sorted(set(scopes)),
+                "is_active": client.is_active if is_active is None else is_active,
+            }
+            _checked(values["name"], values["scopes"])
+            refuse_more_than(by, values["scopes"])
             diff = {
                 key: [getattr(client, key), value] for key, value in values.items() if getattr(client, key) != value
             }
@@ -60,23 +72,46 @@ def edit_client(
         raise _taken(name) from None
 
 
+def refuse_more_than(by: Principal | None, scopes: Iterable[str]) -> None:
+    """Raise Forbidden where ``by`` would hand out, or have a hand in, scopes that it has not itself; None may all."""
+    if by is not None and not by.may_grant(scopes):
+        missing = ", ".join(sorted(scope for scope in scopes if not by.has(scope)))
+        raise Forbidden(f"The API client {by.name!r} cannot give what it has not: {missing}.")
+
+
+def _locked(client_id: int, by: Principal | None) -> ApiClient:
+    """Return the client, which stays as it is until the transaction's end; refuses one that has more than ``by``."""
+    client = ApiClient.objects.select_for_update(no_key=True).filter(pk=client_id).first()
+    if client is None:
+        raise NotFound("This API client was deleted.")
+    refuse_more_than(by, client.scopes)
+    return client
+
+
 def issue_key(client: ApiClient, now: datetime, *, expires_at: datetime | None = None, actor: Actor = SYSTEM) -> str:
     """Make one more key for ``client`` and return it, as `make_key` does, without its row."""
     return make_key(client, now, expires_at=expires_at, actor=actor)[1]
 
 
 def make_key(
-    client: ApiClient, now: datetime, *, expires_at: datetime | None = None, actor: Actor = SYSTEM
+    client: ApiClient,
+    now: datetime,
+    *,
+    expires_at: datetime | None = None,
+    actor: Actor = SYSTEM,
+    by: Principal | None = None,
 ) -> tuple[ApiKey, str]:
     """Make one more key for ``client``: its row and the key itself, shown this once; only its digest is kept."""
     with write_transaction():
-        return _new_key(client, now, expires_at, "api_key.issued", actor)
+        return _new_key(_locked(client.pk, by), now, expires_at, "api_key.issued", actor)
 
 
-def rotate_key(key_id: int, now: datetime, grace: timedelta, *, actor: Actor = SYSTEM) -> tuple[ApiKey, str]:
+def rotate_key(
+    key_id: int, now: datetime, grace: timedelta, *, actor: Actor = SYSTEM, by: Principal | None = None
+) -> tuple[ApiKey, str]:
     """Make a key that takes the place of another, which goes on for ``grace`` at most. Returns the new one.
 
-    The new one lives as long as the old was made to. Refuses an old one that opens nothing any more (`Conflict`
+    The new one lives as long as the old was made to, also when an answer was lost and the old is rotated again. Refuses an old one that opens nothing any more (`Conflict`
     ``key_ended``); raises NotFound.
     """
     with write_transaction():
@@ -90,11 +125,12 @@ def rotate_key(key_id: int, now: datetime, grace: timedelta, *, actor: Actor = S
             raise NotFound("There is no such API key.")
         if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
             raise Conflict("This API key opens nothing any more; make a new one.", code="key_ended")
+        client = _locked(old.client_id, by)
         ends_at = now + grace
         if old.expires_at is None or ends_at < old.expires_at:
             ApiKey.objects.filter(pk=old.pk, revoked_at__isnull=True).update(expires_at=ends_at)
-        expires_at = None if old.expires_at is None else now + (old.expires_at - old.created_at)
-        return _new_key(old.client, now, expires_at, "api_key.rotated", actor, {"replaces": old.prefix})
+        expires_at = None if old.lives_for is None else now + old.lives_for
+        return _new_key(client, now, expires_at, "api_key.rotated", actor, {"replaces": old.prefix})
 
 
 def _new_key(
@@ -107,7 +143,12 @@ def _new_key(
 ) -> tuple[ApiKey, str]:
     raw = KEY_START + secrets.token_urlsafe(32)
     key = ApiKey.objects.create(
-        client=client, prefix=raw[:PREFIX_LENGTH], digest=digest_of(raw), created_at=now, expires_at=expires_at
+        client=client,
+        prefix=raw[:PREFIX_LENGTH],
+        digest=digest_of(raw),
+        created_at=now,
+        expires_at=expires_at,
+        lives_for=None if expires_at is None else expires_at - now,
     )
     diff = {"prefix": key.prefix, "expires_at": expires_at.isoformat() if expires_at else None, **(more or {})}
     record_events([_event(action, client, actor, diff)], now)

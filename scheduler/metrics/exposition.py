@@ -21,9 +21,10 @@ class _Scrape:
         self._now, self._version = now, version
 
     def collect(self) -> Iterator[Metric]:
+        counted = hot.job_ids()
         jobs = job_gauges(self._now)
         keys = {job.job_id: job.job_key for job in jobs}
-        hot.forget_all_but(keys)
+        hot.forget(counted - keys.keys())  # not what was made while the jobs were read
         counts, others = siblings.everybody()
         yield from others
         yield from of_process(counts, keys)

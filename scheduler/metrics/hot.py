@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -55,10 +55,13 @@ class Counts:
         for job_id, spread in other.durations.items():
             self.durations.setdefault(job_id, Spread(DURATION_BUCKETS)).absorb(spread)
 
-    def forget_all_but(self, job_ids: Iterable[int]) -> None:
-        kept = set(job_ids)
-        self.ended = {key: count for key, count in self.ended.items() if key[0] in kept}
-        self.durations = {job_id: spread for job_id, spread in self.durations.items() if job_id in kept}
+    @property
+    def job_ids(self) -> set[int]:
+        return {job_id for job_id, _ in self.ended} | self.durations.keys()
+
+    def forget(self, job_ids: Collection[int]) -> None:
+        self.ended = {key: count for key, count in self.ended.items() if key[0] not in job_ids}
+        self.durations = {job_id: spread for job_id, spread in self.durations.items() if job_id not in job_ids}
 
 
 _lock = threading.Lock()
@@ -95,10 +98,16 @@ def counted() -> Counts:
     return copy
 
 
-def forget_all_but(job_ids: Iterable[int]) -> None:
-    """Drop what was counted of other jobs: they are gone, and ids are not given twice."""
+def job_ids() -> set[int]:
+    """Return the jobs of which something was counted."""
     with _lock:
-        _counts.forget_all_but(job_ids)
+        return _counts.job_ids
+
+
+def forget(job_ids: Collection[int]) -> None:
+    """Drop what was counted of these jobs: they are gone, and ids are not given twice."""
+    with _lock:
+        _counts.forget(job_ids)
 
 
 def reset() -> None:

@@ -79,4 +79,32 @@ RECORDS = [
         new="        if False:\n",
         red=["tests/scheduler/edge/test_http.py::test_the_use_of_a_key_is_noted_and_not_waited_for"],
     ),
+    Mutation(
+        name="an-edit-of-a-client-changes-what-it-names",
+        mechanism="What an edit does not name stays as it is under the lock: a rename switches nothing on again.",
+        file="runners/services/clients.py",
+        old="client = ApiClient.objects.select_for_update(no_key=True).filter(pk=client_id).first()",
+        new="client = ApiClient.objects.filter(pk=client_id).first()",
+        red=[f"{TESTS}::test_a_client_that_is_renamed_while_it_is_switched_off_stays_off"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="a-key-rotated-again-lives-as-long",
+        mechanism="What a rotation left of the old key's life is not the new one's.",
+        file="runners/services/clients.py",
+        old="expires_at = None if old.lives_for is None else now + old.lives_for",
+        new="expires_at = None if old.expires_at is None else now + (old.expires_at - old.created_at)",
+        red=[f"{TESTS}::test_a_key_for_good_that_is_rotated_again_after_a_lost_answer_is_replaced_by_one_for_good"],
+    ),
+    Mutation(
+        name="a-scrape-forgets-only-what-it-knew",
+        mechanism="What was counted of a job that was made while a scrape read the jobs is told by the next one.",
+        file="scheduler/metrics/exposition.py",
+        old="hot.forget(counted - keys.keys())",
+        new="hot.forget(hot.job_ids() - keys.keys())",
+        red=[
+            "tests/scheduler/metrics/test_scrape_forgets.py::"
+            "test_what_a_job_did_that_was_made_during_a_scrape_is_told_by_the_next_one"
+        ],
+    ),
 ]

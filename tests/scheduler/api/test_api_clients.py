@@ -9,8 +9,10 @@ from django.db import DatabaseError
 from rest_framework.test import APIClient
 
 from runners.models import ApiClient, ApiKey, AuditEvent
-from runners.services.clients import issue_key
+from runners.services.clients import edit_client, issue_key
 from tests.factories import ApiClientFactory
+from tests.support.polling import poll_until
+from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock
 
 CLIENTS, KEYS = "/v1/api-clients", "/v1/api-keys"
 
@@ -185,3 +187,35 @@ def test_a_database_that_cannot_be_written_still_lets_its_keys_in(api, monkeypat
 
     monkeypatch.setattr("django.db.models.query.QuerySet.update", fail)
     assert client.get("/v1/jobs").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("edit", [{"is_active": False}, {"scopes": ["jobs:read"]}])
+def test_a_client_that_is_renamed_while_it_is_switched_off_stays_off(api, now, database, edit):
+    if database != "postgresql":
+        pytest.skip("seen by the lock that is waited for")
+    admin = api()
+    owner = ApiClientFactory(name="billing", scopes=["jobs:exec", "jobs:read"])
+    as_is = {"name": "billing", "scopes": ["jobs:exec", "jobs:read"], "is_active": True}
+    with Session() as first, Session() as second:
+        first.begin()
+        first.run(edit_client, owner.pk, now, **{**as_is, **edit})
+        pid = second.backend_pid
+        renamed = second.start(admin.put, f"{CLIENTS}/{owner.pk}", {"name": "bills"})
+        poll_until(lambda: is_waiting_for_lock(pid) or renamed.done(), what="the rename waits")
+        first.commit()
+        assert renamed.result(DEADLINE_SECONDS).status_code == 200
+    found = ApiClient.objects.get(pk=owner.pk)
+    assert {"name": found.name, "scopes": found.scopes, "is_active": found.is_active} == {
+        **as_is,
+        **edit,
+        "name": "bills",
+    }
+
+
+def test_a_key_for_good_that_is_rotated_again_after_a_lost_answer_is_replaced_by_one_for_good(api, now):
+    admin, owner = api(), ApiClientFactory()
+    issue_key(owner, now)
+    row = ApiKey.objects.get(client=owner)
+    for _ in range(2):
+        assert admin.post(f"{KEYS}/{row.pk}/rotate", {"grace": "10m"}).json()["expires_at"] is None
