@@ -18,7 +18,7 @@ from scheduler.models import Job
 from scheduler.queries.jobs import job_of_key
 from scheduler.queries.overview import job_line, job_lines, upcoming_fires
 from scheduler.queries.runs import RunFilter, run_list
-from scheduler.services.pause import pause_job, resume_job
+from scheduler.services.pause import KEPT, pause_job, resume_job
 from scheduler.services.trigger_runs import trigger_run
 
 PAGE_ROWS = 100
@@ -54,10 +54,12 @@ def job_page(request: HttpRequest, now: datetime, job_key: str) -> HttpResponse:
     job = job_of_key(job_key) if line is not None else None
     if line is None or job is None:
         raise NotFound(f"There is no job {job_key[:255]!r}.")
+    fires = upcoming_fires(line.id, now)
     context = {
         "job": line,
         "rules": _rules(job),
-        "fires": upcoming_fires(line.id, now),
+        "fires": fires,
+        "first": next((fire for fire in fires if not fire.is_skipped), None),
         "runs": run_list(now, RunFilter(job_key=job_key), LAST_RUNS),
         "may_act": may_act(request.user),
         # Of a form that is sent twice the second finds the first one's run.
@@ -78,7 +80,8 @@ def run_now(request: HttpRequest, now: datetime, job_key: str) -> str:
 
 @action
 def pause(request: HttpRequest, now: datetime, job_key: str) -> str:
-    or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), reason=request.POST.get("reason", "")))
+    reason = request.POST.get("reason", KEPT)
+    or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), reason=reason))
     messages.success(request, "Paused. Its scheduled runs are held until you resume it.")
     return address("job", job_key=job_key)
 

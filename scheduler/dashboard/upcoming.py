@@ -88,7 +88,7 @@ def rows_of(jobs: Iterable[JobForecast]) -> list[Row]:
             items = list(same)
             rows.append(Row(items[0], len(items), items[-1].at))
         rows += [Row(item, 1, item.at) for item in fires[:LISTED]]
-        if hidden := job.more + len(fires[LISTED:]):
+        if hidden := job.more + sum(not item.is_skipped for item in fires[LISTED:]):
             last = fires[:LISTED] or blocked
             rows.append(Row(last[-1], hidden, last[-1].at, is_rest=True))
     return sorted(rows, key=lambda row: (row.last_at if row.is_rest else row.item.at, row.is_rest, row.item.job_key))

@@ -24,7 +24,9 @@ from scheduler.domain.occurrences import Fire, to_micro
 from scheduler.models import Job, Trigger
 from scheduler.queries.fires import schedule_of, trigger_fires
 from scheduler.queries.gates import Gates
+from scheduler.queries.job_fires import skipped_ahead
 
+_TICK = timedelta(microseconds=1)
 MOST_BUCKETS = 1000
 MOST_TRIGGERS = 5000
 MOST_OF_A_CALENDAR = 1000
@@ -37,7 +39,8 @@ all triggers, are walked through; beyond them the numbers are bounds."""
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """A fire to come, or (``is_blocked``) an occurrence that the calendar does not let fire.
+    """A fire to come, or (``is_blocked``) an occurrence that the calendar does not let fire. ``is_skipped``: somebody
+    took this fire out; it counts nowhere.
 
     ``moved_from``: the earliest occurrence that led to a fire elsewhere. Of a blocked one: ``rule`` names what closes
     the calendar ("" for a rule without a name), ``moved_to`` is where it goes, None if nowhere; with the policy
@@ -54,11 +57,13 @@ class Coming:
     policy: str = ""
     moved_to: datetime | None = None
     moved_from: datetime | None = None
+    is_skipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class JobForecast:
-    """A job with anything to come. ``coming`` has the first of ``fires`` + ``blocked``; ``more`` counts the others."""
+    """A job with anything to come. ``coming`` has the first of ``fires`` + ``blocked``, ``more`` counts the others;
+    ``coming`` has also what is skipped."""
 
     job_key: str
     is_paused: bool
@@ -110,7 +115,7 @@ def forecast(
     now: datetime, window: timedelta, *, bucket: timedelta, tenant: str | None = None, per_job: int = 0
 ) -> Forecast:
     """What fires in (now, now + window], in buckets, and the first ``per_job`` fires and blocked occurrences of each
-    job (all together the `MOST_LISTED` that come first). Three queries whatever there is.
+    job (all together the `MOST_LISTED` that come first). Four queries whatever there is.
 
     Disabled triggers and inactive jobs do not fire. At most `MOST_BUCKETS` buckets: the caller has seen to it.
     """
@@ -129,7 +134,8 @@ def _forecast(rows: QuerySet[Trigger], edges: list[datetime], per_job: int, most
     triggers = list(rows[:most])
     if per_job and triggers:
         per_job = min(per_job, max(LEAST_OF_A_JOB, 4 * MOST_LISTED // len(triggers)))
-    reading = _Reading(edges, per_job)
+    skipped = skipped_ahead({trigger.job_id for trigger in triggers}, edges[0], edges[-1]) if triggers else {}
+    reading = _Reading(edges, per_job, skipped)
     for trigger in triggers:
         reading.add(trigger)
     left_out = rows.count() - most if len(reading.seen) == most else 0
@@ -161,8 +167,8 @@ class _Tally:
 class _Reading:
     """The triggers one by one, and the sums of what they give."""
 
-    def __init__(self, edges: list[datetime], per_job: int) -> None:
-        self.edges, self.per_job = edges, per_job
+    def __init__(self, edges: list[datetime], per_job: int, skipped: dict[int, set[datetime]]) -> None:
+        self.edges, self.per_job, self._skipped = edges, per_job, skipped
         self.micros = [to_micro(edge) for edge in edges]
         size = len(edges) - 1
         self.fires, self.blocked, self.paused = [0] * size, [0] * size, [0] * size
@@ -223,6 +229,10 @@ class _Reading:
         fires = [sum(column) for column in zip(*(tally.fires for tally in tallies), strict=True)] if tallies else []
         if len(tallies) > 1 and self._is_met(tallies):
             fires = self._met(triggers, fires)
+        skipped = self._taken_out(job, triggers)
+        for index, number in enumerate(self._in_buckets(skipped) if skipped else ()):
+            fires[index] = max(0, fires[index] - number)
+        coming = [replace(item, is_skipped=not item.is_blocked and item.at in skipped) for item in coming]
         is_paused = job.paused_at is not None
         into = self.paused if is_paused else self.fires
         n_blocked = 0
@@ -235,12 +245,22 @@ class _Reading:
                     self.blocked[index] += number
                     n_blocked += number
         n_fires = sum(fires)
-        if n_fires + n_blocked:
+        if n_fires + n_blocked or skipped:
             listed = _first(coming, self.per_job)
-            more = max(0, n_fires + n_blocked - len(listed))
+            more = max(0, n_fires + n_blocked - _counted(listed))
             self.jobs.append(
                 JobForecast(job.job_key, is_paused, job.paused_until, n_fires, n_blocked, tuple(listed), more)
             )
+
+    def _taken_out(self, job: Job, triggers: list[tuple[Trigger, Gates]]) -> set[datetime]:
+        """What somebody took out and the job's schedules, as they are now, would still fire."""
+        return {
+            at
+            for at in self._skipped.get(job.pk, ())
+            for trigger, gates in triggers
+            if not trigger.config_error
+            and trigger_fires(trigger, after=at - _TICK, until=at, count=1, calendar=gates.calendar)
+        }
 
     def _is_met(self, tallies: list[_Tally]) -> bool:
         """Whether two triggers fire in one bucket, so that they may meet."""
@@ -320,6 +340,10 @@ def _first(coming: list[Coming], most: int) -> list[Coming]:
     return sorted([*fires, *hollow], key=lambda item: item.at)
 
 
+def _counted(listed: Iterable[Coming]) -> int:
+    return sum(not item.is_skipped for item in listed)
+
+
 def _shortened(jobs: list[JobForecast]) -> Iterator[JobForecast]:
     """The jobs, listing together only what comes first in time."""
     instants = sorted(item.at for job in jobs for item in job.coming)
@@ -333,4 +357,4 @@ def _shortened(jobs: list[JobForecast]) -> Iterator[JobForecast]:
         of_last = [item for item in job.coming if item.at == last][: max(0, room)]
         room -= len(of_last)
         kept += of_last
-        yield replace(job, coming=tuple(kept), more=job.more + len(job.coming) - len(kept))
+        yield replace(job, coming=tuple(kept), more=job.more + _counted(job.coming) - _counted(kept))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from django.db import DatabaseError
 
 from scheduler.domain.schedules import Fire
-from scheduler.models import Job, Trigger
+from scheduler.models import Job, Run, Trigger
 from scheduler.queries.fires import trigger_fires
 
 _PAGE = 10
@@ -51,6 +52,22 @@ def fires_within(job: Job, after: datetime, until: datetime, most: int) -> list[
             if earlier is None or fire.occurrence_at < earlier.occurrence_at:
                 fires[fire.at] = fire
     return [fires[at] for at in sorted(fires)][: most + 1]
+
+
+def skipped_ahead(job_ids: Iterable[int], after: datetime, until: datetime | None = None) -> dict[int, set[datetime]]:
+    """The fires in (after, until] that somebody took out beforehand, by job. One query."""
+    runs = Run.objects.filter(
+        job_id__in=list(job_ids),
+        kind=Run.Kind.SCHEDULED,
+        problem=Run.Verdict.SKIPPED,  # by its index: of what is to come there is little
+        scheduled_for__gt=after,
+    )
+    if until is not None:
+        runs = runs.filter(scheduled_for__lte=until)
+    found: dict[int, set[datetime]] = defaultdict(set)
+    for job_id, at in runs.values_list("job_id", "scheduled_for"):
+        found[job_id].add(at)
+    return dict(found)
 
 
 def _fires(trigger: Trigger, **bounds: Any) -> list[Fire]:

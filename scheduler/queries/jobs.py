@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -12,6 +12,7 @@ from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 from croniq_site.kernel.errors import InvalidInput
 from scheduler.models import Job, QueueEntry, Run, Trigger
 from scheduler.queries.fires import next_fires
+from scheduler.queries.job_fires import skipped_ahead
 from scheduler.sql.arrays import ArrayHolds
 
 OVERDUE_AFTER = timedelta(seconds=60)
@@ -117,7 +118,7 @@ def status_of(job: Job) -> str:
 
 
 def next_fire_instants(job_ids: Iterable[int], now: datetime) -> dict[int, datetime]:
-    """Return the next fire of each job that has one: planned already, else what its triggers say. Three queries."""
+    """Return the next fire of each job that has one: planned already, else what its triggers say. Four queries."""
     return _upcoming(job_ids, now)[0]
 
 
@@ -135,17 +136,20 @@ def _upcoming(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datetime
 
 
 def fires_beyond(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datetime], set[int]]:
-    """Of jobs without a planned run: the next fires, and the jobs with a fire that should have been a run long ago."""
+    """Of jobs without a planned run: the next fires, and the jobs with a fire that should have been a run long ago.
+    What somebody took out is no fire."""
+    job_ids = list(job_ids)
     beyond_the_horizon = (
-        Trigger.objects.filter(job_id__in=list(job_ids), enabled=True)
+        Trigger.objects.filter(job_id__in=job_ids, enabled=True)
         .exclude(next_materialize_at=None)
         .select_related("job", "calendar")
         .prefetch_related("calendar__rules")
     )
+    skipped = skipped_ahead(job_ids, now) if job_ids else {}
     found: dict[int, datetime] = {}
     missed = set()
     for trigger in beyond_the_horizon:
-        at = _next_of(trigger, now)
+        at = _next_of(trigger, now, skipped.get(trigger.job_id, ()))
         since = _next_of(trigger, trigger.cursor_at) if trigger.cursor_at < now - OVERDUE_AFTER else None
         if since is not None and since < now - OVERDUE_AFTER:
             missed.add(trigger.job_id)
@@ -154,8 +158,8 @@ def fires_beyond(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datet
     return found, missed
 
 
-def _next_of(trigger: Trigger, after: datetime) -> datetime | None:
+def _next_of(trigger: Trigger, after: datetime, left_out: Collection[datetime] = ()) -> datetime | None:
     try:
-        return next(iter(next_fires(trigger, after, 1)), None)
+        return next((at for at in next_fires(trigger, after, 1 + len(left_out)) if at not in left_out), None)
     except InvalidInput:
         return None  # broken: its config_error says why, and it must not take the others' answer along

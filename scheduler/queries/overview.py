@@ -15,6 +15,7 @@ from croniq_site.kernel.errors import InvalidInput
 from scheduler.domain.words import describe
 from scheduler.models import Job, QueueEntry, Run, Trigger
 from scheduler.queries.fires import next_fires, schedule_of, zone_of
+from scheduler.queries.job_fires import skipped_ahead
 from scheduler.queries.jobs import live_jobs, next_fire_instants, status_of
 from scheduler.queries.search import contains
 
@@ -69,9 +70,12 @@ class JobLine:
 
 @dataclass(frozen=True)
 class NextFire:
+    """``is_skipped``: somebody took it out, it will not run."""
+
     at: datetime
     zone: str
     words: str
+    is_skipped: bool
 
 
 def job_lines(now: datetime, *, search: str = "", limit: int, after: str = "") -> list[JobLine]:
@@ -97,8 +101,10 @@ def upcoming_fires(job_id: int, now: datetime, count: int = NEXT_FIRES) -> list[
         .prefetch_related("calendar__rules")
         .order_by("created_at", "id")
     )
+    skipped = skipped_ahead([job_id], now).get(job_id, set())
     streams = [
-        [NextFire(at, zone_of(trigger), _words(trigger)) for at in _fires(trigger, now, count)] for trigger in triggers
+        [NextFire(at, zone_of(trigger), _words(trigger), at in skipped) for at in _fires(trigger, now, count)]
+        for trigger in triggers
     ]
     merged = heapq.merge(*streams, key=lambda fire: fire.at)
     return list(islice((next(same) for _, same in groupby(merged, key=lambda fire: fire.at)), count))

@@ -37,6 +37,7 @@ class ComingAnswer(serializers.Serializer):
     at = schema.at()
     trigger_id = serializers.UUIDField()
     blocked = serializers.BooleanField()
+    skipped = serializers.BooleanField(help_text="A fire that was taken out (skip-next): it counts nowhere.")
     moved_from = schema.at(allow_null=True, help_text="Of a fire elsewhere: the occurrence that led to it.")
     calendar = schema.optional_text()
     rule = schema.optional_text(help_text="Of a blocked one: the rule or the holiday that closes the calendar.")
@@ -153,6 +154,7 @@ def _coming(item: Coming) -> wire.Body:
         "at": wire.instant(item.at),
         "trigger_id": str(item.trigger_id),
         "blocked": item.is_blocked,
+        "skipped": item.is_skipped,
         "moved_from": wire.instant(item.moved_from),
         "calendar": item.calendar or None,
         "rule": item.rule or None,

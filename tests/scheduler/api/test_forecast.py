@@ -14,6 +14,7 @@ from scheduler.queries.forecast import forecast
 from scheduler.services.calendars import edit_calendar
 from scheduler.services.jobs import deactivate
 from scheduler.services.pause import pause_job
+from scheduler.services.skip import skip_next
 from tests.factories import JobFactory, TriggerFactory
 from tests.scheduler.planning.support import ACTOR, make_job, make_trigger
 
@@ -262,11 +263,11 @@ def test_another_tenants_jobs_are_not_told(now) -> None:
 def test_the_number_of_queries_does_not_grow(now, working_days, django_assert_num_queries) -> None:
     for n in range(3):
         make_trigger(make_job(now, f"a:{n}"), now, cron_expression=f"{n} * * * *", calendar="working")
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         ahead(now, 7 * DAY)
     for n in range(3, 20):
         make_trigger(make_job(now, f"a:{n}"), now, cron_expression=f"{n} * * * *", calendar="working")
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         ahead(now, 7 * DAY)
 
 
@@ -296,6 +297,30 @@ def test_a_thousand_minutely_jobs_for_a_month_in_seconds(now, working_days) -> N
     assert len(found.coming) <= forecasts.MOST_LISTED
     assert found.is_exact
     assert spent < 6
+
+
+def test_a_fire_that_was_taken_out_is_listed_as_skipped_and_counts_nowhere(api, now) -> None:
+    job = make_job(now, "a:hourly")
+    make_trigger(job, now, every="1h")
+    make_trigger(make_job(now, "a:other"), now, every="1h")
+    for _ in range(2):
+        skip_next("a:hourly", now, ACTOR)
+    found = ahead(now, 4 * HOUR, HOUR, per_job=3)
+    assert [bucket.fires for bucket in found.buckets] == [1, 1, 2, 2]
+    hourly = found.jobs[0]
+    assert [(item.at - now, item.is_skipped) for item in hourly.coming] == [
+        (HOUR, True),
+        (2 * HOUR, True),
+        (3 * HOUR, False),
+    ]
+    assert (hourly.fires, hourly.more) == (2, 1)
+    body = api("jobs:read").get("/v1/dashboard/forecast?window_minutes=60&jobs=1").json()
+    assert [(job["count"], job["fires"][0]["skipped"]) for job in body["jobs"]] == [(0, True), (1, False)]
+    assert body["total"] == 1
+    # What the schedule does not fire any more is no fire that is skipped.
+    job.triggers.all().delete()
+    make_trigger(job, now, every="90m")
+    assert [item.is_skipped for item in ahead(now, 2 * HOUR).jobs[0].coming] == [False]
 
 
 # The API.
@@ -336,6 +361,7 @@ def test_the_wire(api, now, working_days) -> None:
         "at": "2026-03-04T08:00:00.000000Z",
         "trigger_id": str(trigger.pk),
         "blocked": True,
+        "skipped": False,
         "moved_from": None,
         "calendar": "working",
         "rule": "stocktaking",

@@ -8,10 +8,12 @@ import pytest
 
 from calendars.models import CalendarRule
 from scheduler.models import Trigger
+from scheduler.queries.gauges import job_gauges
 from scheduler.queries.jobs import JobState, job_states, live_jobs
 from scheduler.services.calendars import edit_calendar
 from scheduler.services.materialize import materialize
-from tests.scheduler.planning.support import make_job, make_trigger
+from scheduler.services.skip import skip_next
+from tests.scheduler.planning.support import ACTOR, make_job, make_trigger
 
 pytestmark = pytest.mark.django_db
 
@@ -30,6 +32,17 @@ def test_next_fires_come_from_planned_runs_and_beyond_them_from_the_schedule(now
     late = now + timedelta(hours=5, minutes=30)
     materialize(late)
     assert state(late).next_fire_at == now + timedelta(hours=6)
+
+
+def test_a_fire_that_was_taken_out_is_not_the_next_one_anywhere(now) -> None:
+    make_trigger(make_job(now), now, every="6h")
+    for _ in range(2):
+        skip_next("demo:job", now, ACTOR)
+    third = now + timedelta(hours=18)
+    assert state(now).next_fire_at == third
+    assert [gauge.next_fire_at for gauge in job_gauges(now)] == [third]
+    skip_next("demo:job", now, ACTOR)
+    assert state(now).next_fire_at == now + timedelta(hours=24)
 
 
 def test_a_job_whose_fires_nobody_planned_is_overdue(now) -> None:

@@ -26,8 +26,9 @@ LISTS = {
     "/v1/jobs": 1,
     "/v1/jobs?tag=x": 1,
     "/v1/jobs?page_size=50": 1,
-    # jobs; the same with their last fire; counts; errors; what is planned; triggers of the others; calendars' rules
-    "/v1/jobs/states": 7,
+    # jobs; the same with their last fire; counts; errors; what is planned; of the others their triggers, calendars' rules
+    # and what was taken out
+    "/v1/jobs/states": 8,
     "/v1/schedules": 1,
     "/v1/calendars": 2,
     "/v1/concurrency-groups": 1,

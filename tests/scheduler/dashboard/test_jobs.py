@@ -8,8 +8,10 @@ from urllib.parse import quote
 import pytest
 
 from runners.models import AuditEvent
+from runners.services.audit import SYSTEM
 from scheduler.dashboard import jobs
 from scheduler.models import Job, QueueEntry, Run
+from scheduler.services.skip import skip_next
 from tests.factories import CalendarFactory, JobFactory, QueueEntryFactory, RunFactory, TriggerFactory
 from tests.scheduler.dashboard.conftest import HTMX
 from tests.scheduler.dashboard.markup import Page
@@ -164,6 +166,17 @@ def test_the_fires_of_two_triggers_are_one_list_without_doubles(viewer, now):
     page = Page(viewer.get("/jobs/ops:backup"))
     fires = [values["datetime"][14:16] for values in page.all("time") if "data-relative" in values]
     assert fires == ["02", "03", "04", "06", "08", "09", "10", "12", "14", "15"]
+
+
+def test_a_fire_that_was_taken_out_is_struck_through_and_is_not_the_next(viewer, now):
+    TriggerFactory(job__job_key="ops:backup", every=timedelta(hours=6))
+    skip_next("ops:backup", now, SYSTEM)
+    page = Page(viewer.get("/jobs/ops:backup"))
+    assert "2026-03-02 18:00:00 UTC skipped 2026-03-03 00:00:00 UTC" in page.text
+    assert len(page.all("s")) == 1
+    assert "No runs yet The first one is planned for 2026-03-03 00:00:00 UTC" in page.text
+    [next_fire] = Page(viewer.get("/")).all("time", **{"data-relative": "due"})
+    assert next_fire["datetime"] == "2026-03-03T00:00:00.000000Z"
 
 
 def test_an_environment_is_shown_to_nobody(viewer):

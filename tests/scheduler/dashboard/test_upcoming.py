@@ -6,11 +6,13 @@ from datetime import timedelta
 
 import pytest
 
+from runners.services.audit import SYSTEM
 from scheduler.dashboard import upcoming
 from scheduler.dashboard.lanes import bars, lanes
 from scheduler.models import Run
 from scheduler.queries.forecast import forecast
 from scheduler.services.calendars import edit_calendar
+from scheduler.services.skip import skip_next
 from tests.factories import CalendarFactory, CalendarRuleFactory, JobFactory, TriggerFactory
 from tests.scheduler.dashboard.markup import Page
 
@@ -72,6 +74,16 @@ def test_paused_jobs_would_fire_and_broken_ones_say_why(viewer, now):
     text = Page(viewer.get("/next")).text
     assert "Would fire, but the job is paused" in text
     assert "ops:broken does not fire as it should: The zone is nonsense." in text
+
+
+def test_a_fire_that_was_taken_out_is_struck_through_and_not_counted(viewer, now):
+    TriggerFactory(job__job_key="ops:hourly", every=HOUR)
+    skip_next("ops:hourly", now, SYSTEM)
+    page = Page(viewer.get("/next"))
+    assert "23 fires in the coming 24 hours" in page.text
+    assert "2026-03-02 13:00:00 UTC ops:hourly Skipped: somebody took this fire out" in page.text
+    assert len(page.all("s")) == 1
+    assert "and 16 more" in page.text
 
 
 def test_without_anything_to_come_it_says_so(viewer):
