@@ -7,7 +7,7 @@ import os
 import pwd
 import sys
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from scheduler.domain.job_fields import PIN_PREFIX
 from scheduler.domain.schedules import CronSchedule, fires
 from scheduler.domain.words import describe, lacking_words
 from scheduler.queries.crontab import imported_job, imported_keys
-from scheduler.queries.runners import lacking_among
+from scheduler.queries.runners import STALE_SECONDS, lacking_among
 from scheduler.services.crontab import ImportedLine, import_jobs, outcome_of
 from scheduler.services.jobs import DEFAULT_TENANT
 
@@ -111,7 +111,7 @@ class Command(BaseCommand):
     def _show_lacking(self, lines: list[ImportedLine], now: datetime, options: dict[str, Any]) -> None:
         if any(line.outcome == "created" for line in lines):
             wanted = [*(options["require"] or ()), *([PIN_PREFIX + options["pin"]] if options["pin"] else ())]
-            for name in lacking_among(wanted, options["tenant"], now):
+            for name in lacking_among(wanted, options["tenant"], now - timedelta(seconds=STALE_SECONDS)):
                 self.stdout.write(f"{'note':<10} {_shown(lacking_words(name))}")
 
     def _show_left(self, prefix: str, tenant: str, lines: list[ImportedLine]) -> None:
