@@ -68,6 +68,30 @@ def test_each_trigger_has_its_share_of_the_total_and_at_least_its_next_run(clock
     assert caps.most_planned(clock.now()) == caps.MOST_PLANNED == 1000
 
 
+def test_the_share_is_of_those_that_are_planned_and_is_counted_again_when_the_clock_went_back(clock, settings):
+    settings.CRONIQ_MAX_PLANNED = 12
+    secondly(3, LaneFactory(require=["nobody"]), clock.now())
+    TriggerFactory(enabled=False)
+    TriggerFactory(next_materialize_at=None)
+    assert caps.most_planned(clock.now()) == 4
+    Trigger.objects.filter(enabled=True, next_materialize_at__isnull=False).first().delete()
+    assert caps.most_planned(clock.now() + SECOND) == 4
+    assert caps.most_planned(clock.now() - SECOND) == 6
+
+
+@pytest.mark.parametrize("more", [{}, {"not_before": "2020-01-01T00:00:00Z"}], ids=["plain", "whole"])
+def test_a_share_that_shrinks_takes_no_cursor_back(clock, settings, more):
+    """What was planned is not walked over again, and nothing of it is made up for as if it had been missed."""
+    job = make_job(clock.now())
+    make_trigger(job, clock.now(), every="1s", **more)
+    before = Trigger.objects.get().cursor_at
+    assert before > clock.now() + 100 * SECOND
+    settings.CRONIQ_MAX_PLANNED = 5
+    Trigger.objects.update(next_materialize_at=clock.tick())
+    assert materialize(clock.now()).inserted == 0
+    assert Trigger.objects.get().cursor_at == before
+
+
 def test_a_job_beside_many_that_nobody_runs_is_on_time(world: World, settings):
     settings.CRONIQ_HORIZON_SECONDS = 30 * 86400
     settings.CRONIQ_MAX_PLANNED = 6 * SHARE

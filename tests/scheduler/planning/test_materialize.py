@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import DataError, OperationalError
 
 from runners.models import AuditEvent
 from scheduler.models import Job, Lane, QueueEntry, Run, Trigger
@@ -16,7 +17,8 @@ from scheduler.services.materialize import materialize
 from scheduler.services.pause import pause_job
 from scheduler.services.triggers import save_trigger
 from scheduler.sql.planned import BatchSize, batch_size
-from tests.factories import CalendarFactory, CalendarRuleFactory, ConcurrencyGroupFactory
+from tests.conftest import NOW
+from tests.factories import CalendarFactory, CalendarRuleFactory, ConcurrencyGroupFactory, TriggerFactory
 from tests.scheduler.planning.support import ACTOR, make_job, make_trigger, planned
 from tests.support.races import Session, together
 
@@ -530,3 +532,31 @@ def test_a_pass_with_nothing_due_is_one_look_at_the_index(clock, django_assert_n
     materialize(clock.now())
     with django_assert_num_queries(1):
         assert materialize(clock.tick()).triggers == 0
+
+
+@pytest.mark.parametrize("errors", [[OperationalError], [DataError, OperationalError]], ids=["batch", "alone"])
+def test_a_database_that_is_away_breaks_no_trigger(clock, monkeypatch, errors):
+    """Who is broken stands still for an hour; here nothing is wrong with the row."""
+    job = make_job(clock.now())
+    trigger = make_trigger(job, clock.now(), every="1m", not_before="2020-01-01T00:00:00Z")
+    clock.tick(50 * MINUTE)
+    said = iter(errors)
+
+    def away(*_, **__):
+        raise next(said)("disk I/O error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(planning, "trigger_fires", away)
+        with pytest.raises(OperationalError):
+            materialize(clock.now())
+    trigger.refresh_from_db()
+    assert trigger.config_error == ""
+    assert materialize(clock.now()).inserted == 50
+
+
+@pytest.mark.parametrize("off", [{"enabled": False}, {"job__is_active": False}, {"job__deleted_at": NOW}])
+def test_whatever_is_switched_off_is_not_planned_though_it_was_due(now, off):
+    TriggerFactory(**off)
+    TriggerFactory()
+    summary = materialize(now)
+    assert (summary.triggers, summary.inserted) == (1, 60)

@@ -18,7 +18,7 @@ from scheduler.services.retention import drop_expired_keys
 from scheduler.services.trigger_runs import KEY_KEPT, queue_depth, trigger_run
 from tests.factories import ConcurrencyGroupFactory, RunnerInstanceFactory
 from tests.scheduler.planning.support import ACTOR, make_job, make_trigger, principal
-from tests.support.races import together
+from tests.support.races import Session, together
 
 pytestmark = pytest.mark.django_db
 
@@ -270,3 +270,19 @@ def test_a_request_that_waited_for_its_turn_counts_what_the_one_before_made(cloc
     for columns in ({"waits_since": None}, {"attempt": 1}):
         QueueEntry.objects.update(available_at=early + timedelta(hours=1), **columns)
         assert queue_depth(Job.objects.get(), early) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_does_not_coalesce_with_a_run_that_a_claim_has_in_hand(now, database):
+    """That run begins before the request is answered for: what is asked for now would never be done."""
+    if database != "postgresql":
+        pytest.skip("SQLite has one writer: a claim is done or has not begun")
+    make_job(now, coalesce=True)
+    first = trigger_run("demo:job", now).run_id
+    with Session() as claim:
+        claim.begin()
+        assert claim.run(lambda: QueueEntry.objects.select_for_update().get(run_id=first).pk) == first
+        second = trigger_run("demo:job", now)
+        claim.rollback()
+    assert (second.run_id != first, second.coalesced) == (True, False)
+    assert trigger_run("demo:job", now).coalesced
