@@ -8,11 +8,16 @@ import pytest
 
 from runners.models import Heartbeat
 from runners.services.outages import note_outage
-from scheduler.models import QueueEntry, Run
+from scheduler.models import QueueEntry, Run, Slot
+from scheduler.services import missed
+from scheduler.services.admit import admit
+from scheduler.services.claim import claim_due
 from scheduler.services.materialize import materialize
 from scheduler.services.missed import skip_missed
 from scheduler.services.pause import pause_job
-from tests.factories import HeartbeatFactory
+from scheduler.services.replan import lock_job
+from scheduler.services.trigger_runs import trigger_run
+from tests.factories import HeartbeatFactory, RunFactory, RunnerInstanceFactory, TriggerFactory
 from tests.scheduler.planning.support import make_job, make_trigger, planned
 from tests.support.races import Session
 
@@ -136,3 +141,63 @@ def test_a_claim_that_comes_first_wins(now, database):
             assert skip_missed(back) == 4
     assert QueueEntry.objects.filter(pk=mine).exists()
     assert Run.objects.filter(job=job, verdict="skipped").count() == 4
+
+
+def test_what_somebody_asked_for_while_nobody_served_runs(now):
+    """A page and a command trigger runs without a server; no catch-up policy is about them."""
+    job, stop = stopped(now, catch_up="none")
+    asked = trigger_run(job.job_key, stop + 10 * MINUTE).run_id
+    back = stop + 32 * MINUTE
+    skip_missed(back)
+    assert list(QueueEntry.objects.filter(available_at__lte=back).values_list("run_id", flat=True)) == [asked]
+
+
+def test_a_limited_job_keeps_what_its_policy_wants_and_the_slot_goes_to_that(now):
+    job, stop = stopped(now, max_concurrent=1)
+    admit(stop + 20 * MINUTE)  # a reaper went on
+    assert QueueEntry.objects.get(state=QueueEntry.State.READY).available_at == stop + FIVE
+    back = stop + 32 * MINUTE
+    assert skip_missed(back) == 5
+    assert due(job, back) == [stop + 30 * MINUTE]
+    slot = Slot.objects.get()
+    entry = QueueEntry.objects.get(state=QueueEntry.State.READY)
+    assert (entry.available_at, entry.run_id) == (stop + 30 * MINUTE, slot.run_id)
+
+
+def test_a_claim_that_comes_after_the_look_keeps_its_run_and_its_slot(now, monkeypatch):
+    _, stop = stopped(now, max_concurrent=1)
+    admit(stop + 20 * MINUTE)
+    claimed = QueueEntry.objects.get(state=QueueEntry.State.READY)
+
+    def after_the_look(job_id):
+        holder = RunnerInstanceFactory()
+        assert [one.run_id for one in claim_due(back, 1, holder.pk, [claimed.lane_id])] == [claimed.run_id]
+        return lock_job(job_id)
+
+    back = stop + 32 * MINUTE
+    monkeypatch.setattr(missed, "lock_job", after_the_look)
+    assert skip_missed(back) == 4
+    assert QueueEntry.objects.get(run_id=claimed.run_id).state == QueueEntry.State.CLAIMED
+    assert Slot.objects.get().run_id == claimed.run_id
+
+
+@pytest.mark.parametrize("how", ["disabled", "broken", "skipped"])
+def test_no_run_gives_way_to_a_newer_fire_that_does_not_come(now, how):
+    job, stop = stopped(now)
+    back = stop + 32 * MINUTE
+    if how == "skipped":
+        at = stop + 31 * MINUTE
+        RunFactory(
+            job=job,
+            scheduled_for=at,
+            created_at=back,
+            verdict="skipped",
+            problem="skipped",
+            finished_at=back,
+            attempt=0,
+        )
+    else:
+        off = {"enabled": False} if how == "disabled" else {"config_error": "nonsense"}
+        TriggerFactory(job=job, cursor_at=stop, next_materialize_at=None, **off)
+    assert skip_missed(back) == 5
+    assert due(job, back) == [stop + 30 * MINUTE]
