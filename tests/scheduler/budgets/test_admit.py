@@ -8,10 +8,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from croniq_site.kernel.database import write_transaction
 from runners.services.audit import SYSTEM
 from scheduler.domain.work import Ack, AckAnswer, AckStatus, LossCause
 from scheduler.models import ConcurrencyGroup, QueueEntry, Run, Slot
-from scheduler.services.admit import admit
+from scheduler.services.admit import admit, settle_later
 from scheduler.services.cancel import cancel_runs
 from scheduler.services.claim import claim_due
 from scheduler.services.finish import finish
@@ -26,6 +27,7 @@ from tests.scheduler.budgets.world import (
     State,
     ack,
     claim,
+    fire,
     group_of,
     limited_job,
     other_lane,
@@ -294,3 +296,35 @@ def test_finishing_many_hands_on_as_many(now, holder):
         finish([Ack(one.run_id, one.attempt, holder.runner.runner_id, AckStatus.SUCCESS) for one in held], later)
     assert states(runs) == ["completed"] * 12
     assert not Slot.objects.exists()
+
+
+def settled(domain: str, now) -> None:
+    with write_transaction():
+        settle_later([domain], now)
+
+
+def test_what_moved_to_another_domain_is_not_admitted_under_the_lock_of_its_old_one(now, settings):
+    """Two locks for one budget would be none: each would find the last slot free."""
+    grouped, plain = limited_job(concurrency_group=group_of(1)), limited_job()
+    run_ids = [waiting_run(job, now) for job in (grouped, plain)]
+    settled(f"job:{grouped.pk}", now)
+    settings.CRONIQ_TENANT_MAX_CONCURRENT = 5
+    settled(f"job:{plain.pk}", now)
+    assert states(run_ids) == [State.GATED, State.GATED]
+    settings.CRONIQ_TENANT_MAX_CONCURRENT = None
+    settled("tenant:default", now)
+    assert states(run_ids) == [State.GATED, State.GATED]
+    settled(f"group:{grouped.concurrency_group_id}", now)
+    settled(f"job:{plain.pk}", now)
+    assert states(run_ids) == [State.READY, State.READY]
+
+
+def test_a_fire_about_which_nothing_is_decided_yet_gets_no_slot(now, monkeypatch):
+    """More fires than a transaction decides about: what the next one decides is not run before it."""
+    monkeypatch.setattr("scheduler.services.admit.SKIPPED_PER_TRANSACTION", 2)
+    job = limited_job(max_concurrent=10, max_queue_depth=1)
+    run_ids = [fire(job, now - n * SECOND) for n in range(4, 0, -1)]
+    settled(f"job:{job.pk}", now)
+    assert states(run_ids) == [State.READY, "skipped", State.GATED, State.GATED]
+    admit(now)
+    assert states(run_ids) == [State.READY, "skipped", "skipped", "skipped"]

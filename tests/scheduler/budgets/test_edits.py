@@ -15,7 +15,7 @@ from scheduler.services.groups import delete_group, save_group
 from scheduler.services.jobs import delete_job, save_job
 from scheduler.services.pause import pause_job, resume_job
 from scheduler.workers import reaper
-from tests.factories import RunnerInstanceFactory, TriggerFactory
+from tests.factories import JobFactory, QueueEntryFactory, RunnerInstanceFactory, TriggerFactory
 from tests.scheduler.budgets.world import (
     SECOND,
     State,
@@ -238,3 +238,13 @@ def test_a_singleton_with_a_limit_that_goes_up_and_down_for_fifty_rounds_is_neve
     claim(at, holder, 100)
     assert not Slot.objects.exists()
     assert State.GATED not in states(runs)
+
+
+def test_a_handler_that_is_still_going_down_keeps_its_place_under_a_new_limit(now):
+    job = JobFactory()
+    stopping = QueueEntryFactory(job=job, stopping=True).run_id
+    waiting = QueueEntryFactory(job=job, waits_since=now).run_id
+    for limit, state in ((1, State.GATED), (2, State.READY)):
+        edit(job, now, max_concurrent=limit)
+        assert Slot.objects.filter(run_id=stopping).count() == 1
+        assert state_of(waiting) == state

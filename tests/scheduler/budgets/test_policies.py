@@ -232,3 +232,16 @@ def test_room_is_counted_and_numbers_are_the_lowest_free():
 def test_the_fate_of_a_fire(overlap, active, waiting, fate):
     limits = Limits(1, "t", max_concurrent=1, overlap=overlap)
     assert fate_of_fire(limits, active=active, waiting=waiting, unclaimed=waiting, most_unclaimed=4) == fate
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("overlap", ["skip", "queue_one"])
+def test_fires_that_are_caught_up_are_not_decided_about_once_more(now, overlap):
+    """The catch-up said that these run, each after the other."""
+    job = limited_job(overlap=overlap, catch_up="all", max_catch_up=3)
+    TriggerFactory(job=job)
+    at = now + 10 * MINUTE
+    materialize(at)
+    admit(at)
+    due = QueueEntry.objects.filter(job=job, available_at__lte=at)
+    assert list(due.order_by("available_at").values_list("state", flat=True)) == [State.READY, State.GATED, State.GATED]
