@@ -80,6 +80,16 @@ def test_a_rotated_key_goes_on_for_its_grace(api, clock, now):
     assert (again.status_code, again.json()["error"]) == (409, "key_ended")
 
 
+def test_a_revoked_key_makes_no_new_one(api, now):
+    admin, owner = api(), ApiClientFactory()
+    issue_key(owner, now)
+    row = ApiKey.objects.get(client=owner)
+    assert admin.delete(f"{KEYS}/{row.pk}").status_code in (200, 204)
+    answer = admin.post(f"{KEYS}/{row.pk}/rotate")
+    assert (answer.status_code, answer.json()["error"]) == (409, "key_ended")
+    assert ApiKey.objects.filter(client=owner).count() == 1
+
+
 def test_a_grace_never_lets_a_key_live_longer(api, now):
     admin, owner = api(), ApiClientFactory()
     issue_key(owner, now, expires_at=now + timedelta(minutes=1))

@@ -177,3 +177,11 @@ def test_the_heat_of_hours():
     assert [cell.heat for cell in drawn if cell.heat] == [1, 4]
     assert drawn[-1].words == "Sunday 23:00 UTC: 8 failed"
     assert {cell.heat for cell in cells([[0] * 24] * 7)} == {0}
+
+
+def test_of_a_deleted_job_nothing_is_told(viewer, now):
+    gone = JobFactory(job_key="ops:gone", deleted_at=now, paused_at=now)
+    RunFactory(job=gone, scheduled_for=now - timedelta(minutes=1), dead=True, error="exit code 7")
+    text = shown(viewer)
+    assert "All is well" in text
+    assert "ops:gone" not in text

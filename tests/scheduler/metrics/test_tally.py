@@ -48,6 +48,16 @@ def test_many_rows_become_one_of_the_same_sum_and_few_stay(now):
 
 
 @pytest.mark.django_db
+def test_what_is_folded_is_of_one_label_and_one_job(now):
+    one, other = JobFactory(), JobFactory()
+    for n in range(FOLDED_FROM):
+        tally_failed({(one.pk, "dead"): n + 1, (one.pk, "failed"): 1, (other.pk, "dead"): 1})
+    before = set(tallied())
+    assert fold_tallies(now) == 3 * FOLDED_FROM
+    assert (Tally.objects.count(), set(tallied())) == (3, before)
+
+
+@pytest.mark.django_db
 def test_a_batch_is_bounded_and_says_that_there_is_more(now):
     Tally.objects.bulk_create(TallyFactory.build() for _ in range(100))
     assert fold_tallies(now, limit=40) == 40

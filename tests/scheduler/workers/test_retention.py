@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from croniq_site.kernel.database import chunks
 from runners.models import AuditEvent, Heartbeat, Runner, RunnerInstance
-from scheduler.models import Attempt, QueueEntry, Run, RunLog
+from scheduler.models import Attempt, IdempotencyKey, QueueEntry, Run, RunLog
 from scheduler.services import retention
 from scheduler.workers import reaper
 from tests.factories import (
@@ -23,6 +24,8 @@ from tests.factories import (
     RunnerInstanceFactory,
     SlotFactory,
 )
+from tests.support.polling import poll_until
+from tests.support.races import Session, is_waiting_for_lock
 
 pytestmark = pytest.mark.django_db
 
@@ -73,6 +76,27 @@ def test_runs_that_somebody_still_needs_stay(now):
     assert set(Run.objects.values_list("pk", flat=True)) == {
         run.pk for run in (unfinished, stopping, lettered, slotted)
     }
+
+
+def test_a_fire_that_was_skipped_before_its_time_is_remembered_until_then(now):
+    """Who forgets it plans it again, and runs what somebody said was not to run."""
+    ahead = old_run(now + 365 * DAY, verdict="skipped", problem="skipped", attempt=0, claimed_at=None, finished_at=now)
+    assert retention.drop_old_runs(now + 91 * DAY) == 0
+    assert Run.objects.filter(pk=ahead.pk).exists()
+    assert retention.drop_old_runs(ahead.scheduled_for + 90 * DAY + TICK) == 1
+
+
+def test_a_skipped_run_that_is_revived_while_it_is_looked_for_stays(now, monkeypatch):
+    revived = old_run(now, verdict="skipped", problem="skipped", attempt=0, claimed_at=None)
+
+    def after_the_look(ids, size):
+        Run.objects.filter(pk=revived.pk).update(verdict=None, problem=None, finished_at=None)
+        QueueEntryFactory(run=revived, job=revived.job)
+        return chunks(ids, size)
+
+    monkeypatch.setattr(retention, "chunks", after_the_look)
+    assert retention.drop_old_runs(now + 91 * DAY) == 0
+    assert list(QueueEntry.objects.values_list("run_id", flat=True)) == [revived.pk]
 
 
 def test_the_oldest_runs_go_first_and_no_transaction_deletes_more_lines_than_a_batch(now):
@@ -167,3 +191,19 @@ def test_a_claimed_run_is_never_old(now):
     entry = QueueEntryFactory(claimed=True)
     assert retention.drop_old_runs(now + 3650 * DAY) == 0
     assert QueueEntry.objects.get() == entry
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_that_is_taken_for_a_new_run_in_the_moment_of_its_end_stands_for_that(now, database):
+    if database != "postgresql":
+        pytest.skip("SQLite has one writer: the chore looks when the other has ended")
+    key = IdempotencyKeyFactory(run=old_run(now), expires_at=now)
+    with Session() as person, Session() as chore:
+        pid = chore.backend_pid
+        person.begin()
+        person.run(lambda: IdempotencyKey.objects.filter(pk=key.pk).update(expires_at=now + DAY))
+        dropped = chore.start(lambda: retention.drop_expired_keys(now + TICK))
+        poll_until(lambda: is_waiting_for_lock(pid), what="the chore waits for the key")
+        person.commit()
+        assert dropped.result(10) == 0
+    assert IdempotencyKey.objects.filter(pk=key.pk).exists()
