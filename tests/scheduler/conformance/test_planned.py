@@ -14,8 +14,8 @@ from scheduler.domain.schedules import Fire
 from scheduler.models import QueueEntry, Run, Trigger
 from scheduler.services.planning import planned_run
 from scheduler.sql.due import lock_due_triggers
-from scheduler.sql.planned import CursorMove, insert_planned, move_cursors
-from tests.factories import JobFactory, TriggerFactory
+from scheduler.sql.planned import CursorMove, delete_waiting, insert_planned, move_cursors
+from tests.factories import JobFactory, QueueEntryFactory, TriggerFactory
 from tests.support.races import Session
 
 pytestmark = pytest.mark.django_db
@@ -144,3 +144,15 @@ def _read_whole() -> int:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SELECT sum(seq_scan) FROM pg_stat_xact_user_tables")
         return cursor.fetchone()[0]
+
+
+def test_what_a_runner_has_is_taken_out_of_the_queue_by_nobody_else(now):
+    waiting, claimed, stopping = (
+        QueueEntryFactory(attempt=1),
+        QueueEntryFactory(claimed=True),
+        QueueEntryFactory(stopping=True),
+    )
+    run_ids = [entry.run_id for entry in (waiting, claimed, stopping)]
+    assert delete_waiting(run_ids) == []
+    assert delete_waiting(run_ids, never_claimed=False) == [waiting.run_id]
+    assert set(QueueEntry.objects.values_list("run_id", flat=True)) == {claimed.run_id, stopping.run_id}
