@@ -111,8 +111,8 @@ def rotate_key(
 ) -> tuple[ApiKey, str]:
     """Make a key that takes the place of another, which goes on for ``grace`` at most. Returns the new one.
 
-    The new one lives as long as the old was made to, also when an answer was lost and the old is rotated again. Refuses an old one that opens nothing any more (`Conflict`
-    ``key_ended``); raises NotFound.
+    The new one lives as long as the old was made to, also when an answer was lost and the old is rotated again. Refuses
+    an old one that opens nothing any more (`Conflict` ``key_ended``); raises NotFound, and as `edit_client`.
     """
     with write_transaction():
         old = (

@@ -14,9 +14,8 @@ from django.db import DatabaseError, connection
 from calendars.queries.versions import rule_versions
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.migrated import pending_migrations
-from scheduler.queries.gauges import last_ticks
 from scheduler.models import DeadLetter
-from scheduler.queries.gauges import capability_runners
+from scheduler.queries.gauges import capability_runners, last_ticks
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.trouble import last_beats, troubles
 

@@ -159,7 +159,7 @@ RECORDS = [
     ),
     Mutation(
         name="previews-year-in-the-form",
-        mechanism="A calendar's form in the admin shows the coming twelve months as they are saved, not as they are edited.",
+        mechanism="A calendar's form in the admin shows the coming year as it is saved, not as it is edited.",
         file="scheduler/admin/calendars.py",
         old='calendar_detail(context["original"].pk)\n        if',
         new='context["adminform"].form.instance\n        if',
