@@ -12,10 +12,7 @@ from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict
 from runners.models import Runner, RunnerInstance
 from runners.services.audit import Actor, Event, record_events
-from scheduler.domain.work import LossCause
-from scheduler.queries.holders import holdings_of
-from scheduler.services.release import release, wind_down
-from scheduler.services.wake import tell
+from scheduler.services.release import let_go
 
 _TRIES = 5
 
@@ -55,13 +52,8 @@ def _released(runner_id: str, now: datetime, actor: Actor, tenant: str | None) -
     if runner is None:
         return None
     RunnerInstance.objects.filter(runner=runner, deposed_at__isnull=True).update(deposed_at=now)
-    released = 0
     # Deposed instances too: one of them may still wind something down.
-    holdings = holdings_of(list(runner.instances.values_list("pk", flat=True)))
-    for holder_id, holding in sorted(holdings.items()):
-        released += release(list(holding.claims.items()), now, LossCause.TAKEOVER)
-        wind_down(holder_id, holding.stopping, now)
-    tell(holdings)
+    released = let_go(list(runner.instances.values_list("pk", flat=True)), now)
     diff = {"client": runner.client.name, "claims_released": released}
     record_events(
         [Event("runner.released", "runner", runner_id, actor, tenant=runner.client.tenant or "", diff=diff)], now

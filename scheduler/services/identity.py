@@ -14,11 +14,9 @@ from runners.domain.scopes import Principal
 from runners.models import Runner, RunnerInstance
 from runners.services.audit import Actor, Event, record_events
 from scheduler.domain.polls import PollRequest
-from scheduler.domain.work import LossCause
-from scheduler.queries.holders import holdings_of, owners_of
-from scheduler.services.release import release, wind_down
+from scheduler.queries.holders import owners_of
+from scheduler.services.release import let_go
 from scheduler.services.tally import Kind, tally
-from scheduler.services.wake import tell
 
 FLAPPING_TAKEOVERS = 3
 FLAPPING_WINDOW = timedelta(minutes=10)
@@ -81,9 +79,7 @@ def _take_over(runner: Runner, current: RunnerInstance, by_instance: str, now: d
     deposed = RunnerInstance.objects.filter(pk=current.pk, deposed_at__isnull=True).update(deposed_at=now)
     if not deposed:
         raise IntegrityError("somebody else deposed it first")  # `admit` looks again
-    holding = holdings_of([current.pk])[current.pk]
-    lost = release(list(holding.claims.items()), now, LossCause.TAKEOVER) if holding.claims else 0
-    wind_down(current.pk, holding.stopping, now)
+    lost = let_go([current.pk], now)
     Runner.objects.filter(pk=runner.pk).update(takeovers=F("takeovers") + 1)
     events = [
         _event(
@@ -100,7 +96,6 @@ def _take_over(runner: Runner, current: RunnerInstance, by_instance: str, now: d
         tally(Kind.FLAPPING)
     record_events(events, now)
     tally(Kind.TAKEOVER)
-    tell([current.pk])
 
 
 def _event(action: str, runner: Runner, diff: dict) -> Event:

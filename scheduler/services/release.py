@@ -13,6 +13,7 @@ from runners.services.outages import note_outage
 from scheduler.domain.transitions import State
 from scheduler.domain.work import Buried, LossCause
 from scheduler.models import Attempt, QueueEntry
+from scheduler.queries.holders import holdings_of
 from scheduler.services import queue
 from scheduler.services.tally import Kind, tally
 from scheduler.services.wake import tell, wake
@@ -185,6 +186,23 @@ def reap_leases(now: datetime, limit: int = 500) -> ReapSummary:
         if len(expired) < size:
             break
     return ReapSummary(lost=lost, buried=buried, wound_down=wound_down)
+
+
+def let_go(holder_ids: Collection[int], now: datetime) -> int:
+    """Take from these deposed instances all that they hold: claims go back (losses, cause takeover), handlers are no
+    longer waited for. Returns how many claims went back. Needs the transaction that deposed them.
+
+    All their entries are locked first, in the order of run ids: acks of claims and of what winds down may come in one
+    array, and lock both kinds in that order.
+    """
+    holdings = holdings_of(holder_ids)
+    queue.lock_entries(run_id for holding in holdings.values() for run_id in (*holding.claims, *holding.stopping))
+    released = 0
+    for holder_id, holding in sorted(holdings.items()):
+        released += release(list(holding.claims.items()), now, LossCause.TAKEOVER)
+        wind_down(holder_id, holding.stopping, now)
+    tell(holder_ids)
+    return released
 
 
 def wind_down(holder_id: int, run_ids: Collection[UUID], now: datetime) -> int:
