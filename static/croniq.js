@@ -58,9 +58,9 @@
   }
 
   function tellZone() {
-    const node = document.getElementById("zone");
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    if (node && zone && zone !== "UTC") tell(node, `Times are in ${zone}`);
+    if (!zone || zone === "UTC") return;
+    for (const node of document.querySelectorAll("[data-zone]")) tell(node, `Times are in ${zone}`);
   }
 
   const log = () => document.getElementById("log");

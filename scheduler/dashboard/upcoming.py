@@ -17,6 +17,7 @@ from scheduler.queries.forecast import Coming, JobForecast, forecast
 
 MOST_ROWS = 200
 MOST_LANES = 50
+MOST_RESTS = 12
 PER_JOB = 24
 LISTED = 8
 
@@ -40,13 +41,19 @@ USUAL = "24h"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A fire, or what one closure blocks of a job: ``count`` occurrences up to ``last_at``; or (``is_rest``) how many
-    the job has besides those that are listed."""
+    """A fire, or what one closure blocks of a job: ``count`` occurrences up to ``last_at``."""
 
     item: Coming
     count: int
     last_at: datetime
-    is_rest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How many fires a job has besides those that are listed."""
+
+    job_key: str
+    count: int
 
 
 @page
@@ -56,7 +63,7 @@ def next_page(request: HttpRequest, now: datetime) -> HttpResponse:
     if window is None:
         raise InvalidInput.of("window", f"A window is one of {', '.join(window.key for window in WINDOWS)}.")
     found = forecast(now, window.length, bucket=window.bucket, per_job=PER_JOB)
-    rows = rows_of(job for job in found.jobs if job.coming)
+    rows, rests = rows_of(job for job in found.jobs if job.coming)
     drawn = lanes(found, MOST_LANES)
     context = {
         "now": now,
@@ -73,14 +80,17 @@ def next_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "lanes_left_out": len(found.jobs) - len(drawn),
         "rows": rows[:MOST_ROWS],
         "rows_left_out": len(rows) - MOST_ROWS,
+        "rests": rests[:MOST_RESTS],
+        "rests_left_out": len(rests) - MOST_RESTS,
     }
     return render(request, "dashboard/next.html", context)
 
 
-def rows_of(jobs: Iterable[JobForecast]) -> list[Row]:
-    """The list by time. Occurrences of a job that one rule blocks and that go to one instant are one row; of its fires
-    the first `LISTED` are rows, and one more row counts the others."""
+def rows_of(jobs: Iterable[JobForecast]) -> tuple[list[Row], list[Rest]]:
+    """The list by time, and what it leaves out by job. Occurrences of a job that one rule blocks and that go to one
+    instant are one row; of its fires the first `LISTED` are rows."""
     rows: list[Row] = []
+    rests: list[Rest] = []
     for job in jobs:
         fires = [item for item in job.coming if not item.is_blocked]
         blocked = [item for item in job.coming if item.is_blocked]
@@ -89,6 +99,5 @@ def rows_of(jobs: Iterable[JobForecast]) -> list[Row]:
             rows.append(Row(items[0], len(items), items[-1].at))
         rows += [Row(item, 1, item.at) for item in fires[:LISTED]]
         if hidden := job.more + sum(not item.is_skipped for item in fires[LISTED:]):
-            last = fires[:LISTED] or blocked
-            rows.append(Row(last[-1], hidden, last[-1].at, is_rest=True))
-    return sorted(rows, key=lambda row: (row.last_at if row.is_rest else row.item.at, row.is_rest, row.item.job_key))
+            rests.append(Rest(job.job_key, hidden))
+    return sorted(rows, key=lambda row: (row.item.at, row.item.job_key)), rests

@@ -77,15 +77,12 @@ def job_states(jobs: Iterable[Job], now: datetime) -> list[JobState]:
     """Return the state of each of ``jobs``, in their order. The number of queries does not depend on theirs."""
     jobs = list(jobs)
     ids = [job.pk for job in jobs]
-    late = QueueEntry.objects.filter(
-        job_id=OuterRef("pk"), state=QueueEntry.State.READY, available_at__lt=now - OVERDUE_AFTER
-    )
     last_fired = Run.objects.filter(job_id=OuterRef("pk"), scheduled_for__lte=now).order_by("-scheduled_for", "-id")
     annotated = {
         job.pk: job
         for job in Job.objects.filter(pk__in=ids).annotate(
             last_fired_at=Subquery(last_fired.values("scheduled_for")[:1]),
-            has_late=Exists(late),
+            has_late=late_runs(now),
         )
     }
     counts = dict(
@@ -95,7 +92,7 @@ def job_states(jobs: Iterable[Job], now: datetime) -> list[JobState]:
         .order_by()
     )
     errors = dict(Trigger.objects.filter(job_id__in=ids).exclude(config_error="").values_list("job_id", "config_error"))
-    upcoming, missed = _upcoming(ids, now)
+    upcoming, missed = upcoming_and_missed(ids, now)
     return [
         JobState(
             job_key=job.job_key,
@@ -117,13 +114,18 @@ def status_of(job: Job) -> str:
     return "paused" if job.paused_at is not None else "active"
 
 
-def next_fire_instants(job_ids: Iterable[int], now: datetime) -> dict[int, datetime]:
-    """Return the next fire of each job that has one: planned already, else what its triggers say. Four queries."""
-    return _upcoming(job_ids, now)[0]
+def late_runs(now: datetime) -> Exists:
+    """Of a job: whether a run of it fell due long ago and nobody took it."""
+    return Exists(
+        QueueEntry.objects.filter(
+            job_id=OuterRef("pk"), state=QueueEntry.State.READY, available_at__lt=now - OVERDUE_AFTER
+        )
+    )
 
 
-def _upcoming(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datetime], set[int]]:
-    """The next fires, and the jobs with a fire that should have been a run long ago: no `materialize` came by."""
+def upcoming_and_missed(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datetime], set[int]]:
+    """Return the next fire of each job that has one, planned already, else what its triggers say; and the jobs with a
+    fire that should have been a run long ago: no `materialize` came by. Four queries."""
     job_ids = list(job_ids)
     found = dict(
         QueueEntry.objects.filter(job_id__in=job_ids, state__in=_WAITING, attempt=0, run__scheduled_for__gt=now)

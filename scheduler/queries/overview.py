@@ -16,7 +16,7 @@ from scheduler.domain.words import describe
 from scheduler.models import Job, QueueEntry, Run, Trigger
 from scheduler.queries.fires import next_fires, schedule_of, zone_of
 from scheduler.queries.job_fires import skipped_ahead
-from scheduler.queries.jobs import live_jobs, next_fire_instants, status_of
+from scheduler.queries.jobs import late_runs, live_jobs, status_of, upcoming_and_missed
 from scheduler.queries.search import contains
 
 NEXT_FIRES = 10
@@ -50,7 +50,8 @@ class LastResult:
 
 @dataclass(frozen=True)
 class JobLine:
-    """How a job stands. ``status`` is active, paused or inactive; ``zone`` that of its first trigger."""
+    """How a job stands. ``status`` is active, paused or inactive; ``zone`` that of its first trigger. ``is_overdue`` as
+    in `job_states`; ``is_failing``: its newest run that was not cancelled or skipped failed for good."""
 
     id: int
     job_key: str
@@ -66,6 +67,8 @@ class JobLine:
     last: LastResult | None
     running: int
     config_error: str
+    is_overdue: bool
+    is_failing: bool
 
 
 @dataclass(frozen=True)
@@ -112,11 +115,15 @@ def upcoming_fires(job_id: int, now: datetime, count: int = NEXT_FIRES) -> list[
 
 def _lines(jobs: QuerySet[Job], now: datetime) -> list[JobLine]:
     finished = Run.objects.filter(job_id=OuterRef("pk"), verdict__isnull=False, scheduled_for__lte=now)
+    finished = finished.order_by("-scheduled_for", "-id")
+    ran = finished.exclude(verdict__in=[Run.Verdict.SKIPPED, Run.Verdict.CANCELLED])
     triggers = Trigger.objects.select_related("calendar").order_by("created_at", "id")
     rows = list(
-        jobs.annotate(last_id=Subquery(finished.order_by("-scheduled_for", "-id").values("id")[:1])).prefetch_related(
-            Prefetch("triggers", triggers)
-        )
+        jobs.annotate(
+            last_id=Subquery(finished.values("id")[:1]),
+            last_verdict=Subquery(ran.values("verdict")[:1]),
+            is_late=late_runs(now),
+        ).prefetch_related(Prefetch("triggers", triggers))
     )
     ids = [job.pk for job in rows]
     last = {
@@ -131,11 +138,16 @@ def _lines(jobs: QuerySet[Job], now: datetime) -> list[JobLine]:
         .annotate(Count("pk"))
         .order_by()
     )
-    upcoming = next_fire_instants(ids, now)
-    return [_line(job, upcoming.get(job.pk), last.get(job.last_id), running.get(job.pk, 0)) for job in rows]
+    upcoming, missed = upcoming_and_missed(ids, now)
+    return [
+        _line(job, upcoming.get(job.pk), last.get(job.last_id), running.get(job.pk, 0), is_missed=job.pk in missed)
+        for job in rows
+    ]
 
 
-def _line(job: Job, next_fire_at: datetime | None, last: LastResult | None, running: int) -> JobLine:
+def _line(
+    job: Job, next_fire_at: datetime | None, last: LastResult | None, running: int, *, is_missed: bool
+) -> JobLine:
     triggers = tuple(_trigger_line(trigger) for trigger in job.triggers.all())
     status = status_of(job)
     return JobLine(
@@ -153,6 +165,8 @@ def _line(job: Job, next_fire_at: datetime | None, last: LastResult | None, runn
         last=last,
         running=running,
         config_error=next((trigger.config_error for trigger in triggers if trigger.config_error), ""),
+        is_overdue=status == "active" and (job.is_late or is_missed),
+        is_failing=job.last_verdict in (Run.Verdict.FAILED, Run.Verdict.DEAD),
     )
 
 

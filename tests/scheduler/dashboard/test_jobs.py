@@ -236,3 +236,48 @@ def test_a_next_fire_may_be_due(viewer):
 def test_jobs_are_found_under_their_own_path_too(viewer):
     answer = viewer.get("/jobs?q=backup")
     assert (answer.status_code, answer["Location"]) == (302, "/?q=backup")
+
+
+def badges(client, path: str) -> list[str]:
+    shown = Page(client.get(path)).all("span", class_="state")
+    return [name for span in shown for name in ("overdue", "failing") if f"state-{name}" in span["class"].split()]
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs/ops:backup"])
+def test_a_job_whose_run_nobody_takes_or_whose_fire_nobody_plans_is_overdue(viewer, now, path):
+    job = JobFactory(job_key="ops:backup")
+    QueueEntryFactory(job=job, run__scheduled_for=now, available_at=now - timedelta(seconds=60))
+    assert badges(viewer, path) == []
+    QueueEntry.objects.update(available_at=now - timedelta(seconds=61))
+    assert badges(viewer, path) == ["overdue"]
+    Job.objects.update(paused_at=now)
+    assert badges(viewer, path) == []
+    QueueEntry.objects.all().delete()
+    before = now - timedelta(minutes=5)
+    TriggerFactory(job=job, created_at=before, anchor_at=before, cursor_at=before, next_materialize_at=before)
+    assert badges(viewer, path) == []
+    Job.objects.update(paused_at=None)
+    assert badges(viewer, path) == ["overdue"]
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs/ops:backup"])
+def test_a_job_whose_newest_run_failed_for_good_is_failing(viewer, now, path):
+    job = JobFactory(job_key="ops:backup")
+    RunFactory(job=job, completed=True, scheduled_for=now - timedelta(minutes=9))
+    assert badges(viewer, path) == []
+    RunFactory(job=job, dead=True, scheduled_for=now - timedelta(minutes=8))
+    RunFactory(
+        job=job, verdict="cancelled", problem="cancelled", finished_at=now, scheduled_for=now - timedelta(minutes=7)
+    )
+    RunFactory(job=job, verdict="skipped", problem="skipped", finished_at=now, scheduled_for=now - timedelta(minutes=6))
+    assert badges(viewer, path) == ["failing"]
+    RunFactory(job=job, completed=True, scheduled_for=now - timedelta(minutes=5))
+    assert badges(viewer, path) == []
+
+
+def test_the_next_fires_say_whose_times_they_are(viewer):
+    job = JobFactory(job_key="ops:backup")
+    TriggerFactory(job=job, kind="cron", every=None, anchor_at=None, cron_expression="0 2 * * *", timezone="Asia/Tokyo")
+    page = Page(viewer.get("/jobs/ops:backup"))
+    assert "Next fires Times are UTC ; in Asia/Tokyo on hover." in page.text
+    assert len(page.all("span", data_zone="")) == 1  # where the script names the viewer's own

@@ -61,7 +61,7 @@ def test_each_window_counts_all_of_its_fires(viewer, window, fires):
     assert f"{fires} fire" in page.text
     assert [link["href"] for link in page.all("a", aria_current="page")][-1] == f"/next?window={window or '24h'}"
     if fires > upcoming.LISTED:
-        assert f"and {fires - upcoming.LISTED} more" in page.text
+        assert f"Besides: {fires - upcoming.LISTED} more of ops:hourly" in page.text
 
 
 def test_a_window_that_is_none_is_refused(viewer):
@@ -83,7 +83,7 @@ def test_a_fire_that_was_taken_out_is_struck_through_and_not_counted(viewer, now
     assert "23 fires in the coming 24 hours" in page.text
     assert "2026-03-02 13:00:00 UTC ops:hourly Skipped: somebody took this fire out" in page.text
     assert len(page.all("s")) == 1
-    assert "and 16 more" in page.text
+    assert "Besides: 16 more of ops:hourly" in page.text
 
 
 def test_without_anything_to_come_it_says_so(viewer):
@@ -126,3 +126,15 @@ def test_lanes_and_rows_are_bounded(viewer, monkeypatch):
     assert len(page.all("td", class_="lane")) == 2
     assert "2 more jobs, which come later" in page.text
     assert "The first 3 lines" in page.text
+
+
+def test_fires_that_are_not_listed_are_counted_below_and_are_no_rows(viewer, monkeypatch):
+    monkeypatch.setattr(upcoming, "LISTED", 2)
+    monkeypatch.setattr(upcoming, "MOST_RESTS", 2)
+    for number in range(4):
+        TriggerFactory(job__job_key=f"ops:{number}", every=HOUR)
+    page = Page(viewer.get("/next"))
+    assert len(page.all("span", class_="away")) == 4 * 2
+    assert "Besides: 22 more of ops:0 , 22 more of ops:1 and of 2 other jobs." in page.text
+    monkeypatch.setattr(upcoming, "LISTED", 24)
+    assert "Besides" not in Page(viewer.get("/next")).text
