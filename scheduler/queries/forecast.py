@@ -216,7 +216,7 @@ class _Reading:
         self.broken.append(BrokenTrigger(trigger.job.job_key, trigger.pk, refused.message))
 
     def _add_job(self, job: Job, triggers: list[tuple[Trigger, Gates]]) -> None:
-        tallies, coming = [], []
+        tallies, coming, sound = [], [], []
         for trigger, gates in triggers:
             try:
                 key = gates.key(trigger)
@@ -226,10 +226,11 @@ class _Reading:
                 self._break(trigger, refused)
             else:
                 tallies.append(tally)
+                sound.append((trigger, gates))
         fires = [sum(column) for column in zip(*(tally.fires for tally in tallies), strict=True)] if tallies else []
         if len(tallies) > 1 and self._is_met(tallies):
             fires = self._met(triggers, fires)
-        skipped = self._taken_out(job, triggers)
+        skipped = self._taken_out(job, sound)
         for index, number in enumerate(self._in_buckets(skipped) if skipped else ()):
             fires[index] = max(0, fires[index] - number)
         coming = [replace(item, is_skipped=not item.is_blocked and item.at in skipped) for item in coming]
@@ -258,8 +259,7 @@ class _Reading:
             at
             for at in self._skipped.get(job.pk, ())
             for trigger, gates in triggers
-            if not trigger.config_error
-            and trigger_fires(trigger, after=at - _TICK, until=at, count=1, calendar=gates.calendar)
+            if trigger_fires(trigger, after=at - _TICK, until=at, count=1, calendar=gates.calendar)
         }
 
     def _is_met(self, tallies: list[_Tally]) -> bool:
