@@ -15,14 +15,16 @@ from scheduler.domain.budgets import Limits
 from scheduler.domain.inputs import name_of, whole_number_of
 from scheduler.models import ConcurrencyGroup, Job, QueueEntry, Slot
 from scheduler.services.admit import settle_later
+from scheduler.sql.locks import share_group
 
 MOST_CONCURRENT = 10_000
 
 
 def group_named(name: str, tenant: str) -> ConcurrencyGroup:
-    """Return the tenant's group; InvalidInput (``concurrency_group``) if there is none."""
+    """Return the tenant's group, which stays until the transaction ends; InvalidInput (``concurrency_group``) if there
+    is none. The lock on it comes before that of its domain, as for an edit of the group itself."""
     group = ConcurrencyGroup.objects.filter(tenant=tenant, name=name).first()
-    if group is None:
+    if group is None or not share_group(group.pk):
         raise InvalidInput.of("concurrency_group", "There is no concurrency group of that name; make it first.")
     return group
 
@@ -67,6 +69,7 @@ def delete_group(name: Any, now: datetime, actor: Actor, tenant: str) -> None:
 
 
 def _locked(name: str, tenant: str) -> ConcurrencyGroup | None:
+    """Lock the group, once nobody is putting a job into it any more (`share_group`)."""
     return ConcurrencyGroup.objects.select_for_update().filter(tenant=tenant, name=name).first()
 
 

@@ -27,8 +27,8 @@ from scheduler.sql.planned import close_runs, delete_runs, delete_waiting
 
 DEFAULT_TENANT = "default"
 _ROUTE = {"tenant", "require", "prefer", "priority", "pin", "action"}
-_FOLLOWED = _ROUTE | {"lease_seconds", "timeout_seconds"}
-"""Columns that the next attempt of a claimed run takes from its job as it is then."""
+_FOLLOWED = _ROUTE | {"lease_seconds", "timeout_seconds", "max_retries", "max_losses"}
+"""Columns that runs in the queue follow: their entries are locked before any is changed, in the order of ids."""
 _LIMITS = {"tenant", "max_concurrent", "concurrency_group_id", "overlap"}
 _SECRET = {"action", "metadata"}
 """Columns whose values the audit leaves out: they may hold what is nobody's business."""
@@ -58,10 +58,10 @@ def save_job(
         try:
             with write_transaction():
                 job = lock_job_of_key(job_key, principal) if partial else find_job_of_key(job_key, principal)
-                _name_group(columns, job, principal)
+                named = _with_group(columns, job, principal)
                 if job is not None:
-                    return _edit(job, columns, now, actor, principal, fields.get("managed_by")), False
-                return _make(job_key, columns, now, actor, principal, managed_by), True
+                    return _edit(job, named, now, actor, principal, fields.get("managed_by")), False
+                return _make(job_key, named, now, actor, principal, managed_by), True
         except IntegrityError:
             if is_last:
                 raise
@@ -84,8 +84,8 @@ def make_job_unless_there(
             return job, False
         try:
             with write_transaction():
-                _name_group(columns, None, principal)
-                return _make(job_key, columns, now, actor, principal, managed_by), True
+                named = _with_group(columns, None, principal)
+                return _make(job_key, named, now, actor, principal, managed_by), True
         except IntegrityError:
             # Somebody else made it in this moment; it is there now.
             if is_last:
@@ -206,17 +206,20 @@ def _edit(
     return job
 
 
-def _name_group(columns: dict[str, Any], job: Job | None, principal: Principal | None) -> None:
-    """Put the group's id where its name was: a group of the tenant that the job has, or moves to. None is made here: a
-    limit that somebody forgot to make would be no limit."""
+def _with_group(columns: dict[str, Any], job: Job | None, principal: Principal | None) -> dict[str, Any]:
+    """The columns with the group's id where its name was: a group of the tenant that the job has, or moves to. None is
+    made here: a limit that somebody forgot to make would be no limit. Asked anew by each try: another's job may be of
+    another tenant."""
+    columns = dict(columns)
     tenant = columns.get("tenant") or (job.tenant if job else (principal and principal.tenant) or DEFAULT_TENANT)
     if "concurrency_group" in columns:
         name = columns.pop("concurrency_group")
     elif job is not None and job.concurrency_group_id is not None and tenant != job.tenant:
         name = job.concurrency_group.name
     else:
-        return
+        return columns
     columns["concurrency_group_id"] = group_named(name, tenant).pk if name is not None else None
+    return columns
 
 
 def _bring_limits_to_waiting(job: Job, domain_before: str, now: datetime) -> None:

@@ -48,3 +48,12 @@ def share_calendar(calendar_id: int) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 FROM calendars_calendar WHERE id = %s FOR SHARE", [calendar_id])
+
+
+def share_group(group_id: int) -> bool:
+    """Keep a concurrency group from being deleted or edited until the transaction ends, with others who do the same;
+    False if it is gone. (SQLite: the write transaction is the lock.)"""
+    lock = "FOR KEY SHARE" if connection.vendor == "postgresql" else ""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM scheduler_concurrencygroup WHERE id = %s {lock}", [group_id])
+        return cursor.fetchone() is not None

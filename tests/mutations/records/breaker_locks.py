@@ -1,7 +1,8 @@
 """What a breaker broke: fires that meet in one statement, and locks that were taken in a circle."""
 
-from tests.mutations.record import Mutation
+from tests.mutations.record import Edit, Mutation
 
+_GROUPS = "tests/scheduler/budgets/test_group_races.py::"
 _MEETING = "tests/scheduler/planning/test_meeting_triggers.py::"
 
 RECORDS = [
@@ -35,6 +36,50 @@ RECORDS = [
             "tests/scheduler/edge/test_takeover_deadlock.py::"
             "test_an_array_of_acks_and_a_takeover_do_not_wait_for_each_other_in_a_circle"
         ],
+        database="postgresql",
+    ),
+    Mutation(
+        name="locks-group-stays-for-its-new-job",
+        mechanism="A group into which a job is put stays as it is until that is committed.",
+        file="scheduler/services/groups.py",
+        old="if group is None or not share_group(group.pk):",
+        new="if group is None:",
+        red=[
+            _GROUPS + "test_a_group_into_which_a_job_is_being_put_is_in_use",
+            _GROUPS + "test_a_job_is_put_into_a_group_while_its_limit_is_edited_and_nobody_waits_in_a_circle",
+        ],
+        database="postgresql",
+    ),
+    Mutation(
+        name="locks-group-that-is-gone-is-refused",
+        mechanism="Who waited for a group's deletion is told that there is none of that name.",
+        edits=[
+            Edit(
+                "scheduler/services/groups.py",
+                "if group is None or not share_group(group.pk):",
+                "if group is None or (share_group(group.pk) and False):",
+            ),
+            Edit("scheduler/services/jobs.py", "    columns = dict(columns)\n", ""),
+        ],
+        red=[_GROUPS + "test_a_group_that_is_deleted_while_a_job_is_put_into_it_is_refused_by_name"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="locks-deleted-group-was-asked-under-its-lock",
+        mechanism="Whether jobs use a group is asked once whoever puts one into it has committed.",
+        file="scheduler/services/groups.py",
+        old="return ConcurrencyGroup.objects.select_for_update()",
+        new="return ConcurrencyGroup.objects.select_for_update(no_key=True)",
+        red=[_GROUPS + "test_a_group_into_which_a_job_is_being_put_is_in_use"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="locks-group-asked-anew-by-each-try",
+        mechanism="Who loses the race for a job's key reads what it said anew: for the winner's job, and its tenant.",
+        file="scheduler/services/jobs.py",
+        old="    columns = dict(columns)\n",
+        new="",
+        red=[_GROUPS + "test_the_loser_of_two_that_make_a_job_edits_the_winners_by_the_groups_of_its_tenant"],
         database="postgresql",
     ),
 ]
