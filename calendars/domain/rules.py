@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
+from difflib import get_close_matches
 from enum import StrEnum
 
 from calendars.domain import holiday_days
@@ -111,7 +112,9 @@ def parse_rule(values: Mapping[str, object]) -> Rule:
     """
     unknown = sorted(set(values) - _KNOWN)
     if unknown:
-        raise InvalidField(cleaned(str(unknown[0]), 256), "A calendar rule has no such field.")
+        near = get_close_matches(str(unknown[0])[:64].lower(), sorted(_KNOWN), n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(sorted(_KNOWN))}."
+        raise InvalidField(cleaned(str(unknown[0]), 256), f"A calendar rule has no such field. {hint}")
     effect = values.get("effect")
     if effect not in list(Effect):
         raise InvalidField("effect", "A rule's effect is 'include' or 'exclude'.")

@@ -112,9 +112,11 @@ class JobBody(serializers.Serializer):
     coalesce = serializers.BooleanField(required=False)
     max_queue_depth = number(required=False)
     queue_ttl = period(required=False, allow_null=True)
-    catch_up = serializers.ChoiceField(Job.CatchUp.values, required=False)
+    catch_up = serializers.ChoiceField(
+        Job.CatchUp.values, required=False, help_text="Of the fires that a downtime missed: which run."
+    )
     misfire_grace = period(required=False, allow_null=True)
-    max_catch_up = number(required=False)
+    max_catch_up = number(required=False, help_text="The most missed fires that catch_up all runs.")
     dead_letter_enabled = serializers.BooleanField(required=False)
     dead_letter_retention = period(required=False)
     dead_letter_operator_hint = optional_text(required=False)
@@ -169,26 +171,36 @@ class ScheduleBody(serializers.Serializer):
     calendar = optional_text(required=False)
     on_blocked = serializers.ChoiceField(Trigger.OnBlocked.values, required=False)
     window = Window(required=False, allow_null=True)
-    not_before = at(required=False, allow_null=True)
-    not_after = at(required=False, allow_null=True)
+    not_before = at(required=False, allow_null=True, help_text="No fire is before it.")
+    not_after = at(required=False, allow_null=True, help_text="No fire is after it.")
     enabled = serializers.BooleanField(required=False)
 
 
 class CalendarRuleAnswer(serializers.Serializer):
-    effect = serializers.ChoiceField(["include", "exclude"])
-    name = text(required=False)
-    weekdays = serializers.ListField(child=number(), required=False)
-    month_days = serializers.ListField(child=number(), required=False)
-    yearly_dates = texts(required=False)
-    dates = texts(required=False)
-    range_start = serializers.DateField(allow_null=True, required=False)
-    range_end = serializers.DateField(allow_null=True, required=False)
-    window_start = optional_text(required=False)
-    window_end = optional_text(required=False)
-    holiday_country = text(required=False)
-    holiday_subdivision = text(required=False)
-    holiday_categories = texts(required=False)
-    holiday_observed = serializers.BooleanField(required=False)
+    """One rule: an effect and at least one condition; all of its conditions must hold."""
+
+    effect = serializers.ChoiceField(["include", "exclude"], help_text="Whether the calendar is open where it matches.")
+    name = text(required=False, help_text="Shown where the rule decides.")
+    weekdays = serializers.ListField(child=number(), required=False, help_text="1 = Monday to 7; also MON to SUN.")
+    month_days = serializers.ListField(child=number(), required=False, help_text="1 to 31; -1 is the month's last day.")
+    yearly_dates = texts(required=False, help_text="MM-DD, of every year.")
+    dates = texts(required=False, help_text="YYYY-MM-DD.")
+    range_start = serializers.DateField(
+        allow_null=True, required=False, help_text="First day of a range; null: it has always been."
+    )
+    range_end = serializers.DateField(
+        allow_null=True, required=False, help_text="Last day of a range, included; null: it goes on."
+    )
+    window_start = optional_text(required=False, help_text="HH:MM of each day, with window_end.")
+    window_end = optional_text(required=False, help_text="HH:MM, not included; before window_start: over midnight.")
+    holiday_country = text(required=False, help_text="ISO 3166, such as DE: its public holidays.")
+    holiday_subdivision = text(required=False, help_text="A part of the country, such as BY.")
+    holiday_categories = texts(
+        required=False, help_text="Of the holidays package; the country's usual ones if not said."
+    )
+    holiday_observed = serializers.BooleanField(
+        required=False, help_text="Whether the day counts to which a holiday is moved; true if not said."
+    )
 
 
 class CalendarAnswer(serializers.Serializer):

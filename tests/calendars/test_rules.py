@@ -116,6 +116,15 @@ def test_the_subdivisions_of_every_country_are_those_of_the_package():
         assert subdivisions_of(country) == tuple(holidays.country_holidays(country).subdivisions), country
 
 
+@pytest.mark.parametrize(
+    ("field", "says"), [("x", "There are dates, effect, holiday_categories"), ("weekday", "Did you mean weekdays?")]
+)
+def test_a_field_that_no_rule_has_is_refused_with_what_there_is(field, says):
+    with pytest.raises(InvalidField) as refused:
+        parse_rule({"effect": "include", field: 1})
+    assert says in refused.value.message
+
+
 def test_an_unknown_subdivision_is_refused_without_loading_any_country():
     script = (
         "import sys\nfrom calendars.domain.errors import InvalidField\n"

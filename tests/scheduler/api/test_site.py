@@ -180,3 +180,15 @@ def test_log_rows_are_what_the_document_says(api, everything, document):
     (row, *_) = api().get(f"/v1/executions/{run.pk}/logs").json()
     assert set(row) == set(document["components"]["schemas"]["LogAnswer"]["properties"])
     assert "fields" in row
+
+
+def test_fields_that_do_not_explain_themselves_are_described(document):
+    schemas = document["components"]["schemas"]
+    told = {
+        "CalendarRuleAnswer": None,
+        "JobBody": ("catch_up", "max_catch_up"),
+        "ScheduleBody": ("not_before", "not_after"),
+    }
+    for name, fields in told.items():
+        properties = schemas[name]["properties"]
+        assert [field for field in fields or properties if not properties[field].get("description")] == []
