@@ -15,7 +15,7 @@ from calendars.queries.preview import MOST_DAYS, calendar_days
 from calendars.queries.specs import calendar_spec
 from croniq_site.kernel.errors import Conflict, InvalidInput
 from runners.api.views import ApiView
-from scheduler.api import openapi, schema, wire
+from scheduler.api import calendars_schema, openapi, schema, wire
 from scheduler.api.views.calendars import READ_ONLY, calendar_in_path
 from scheduler.api.views.jobs import without_unchanged
 from scheduler.queries.what_if import ChangedFires, what_if
@@ -93,7 +93,7 @@ class CalendarWhatIf(ApiView):
         "whatIfCalendar",
         "Which jobs' next fires a change of the calendar would move, from what to what. Nothing is saved.",
         {200: WhatIfAnswer},
-        body=schema.CalendarBody,
+        body=calendars_schema.CalendarBody,
         refuses=(400, 404, 409, 413),
     )
     def post(self, request: Request, calendar_id: str) -> Response:

@@ -9,7 +9,7 @@ from calendars.models import Calendar
 from calendars.queries.lists import calendar_detail, calendar_list
 from croniq_site.kernel.errors import NotFound
 from runners.api.views import ApiView
-from scheduler.api import openapi, schema, wire
+from scheduler.api import calendars_schema, openapi, wire
 from scheduler.api.paging import list_answer
 from scheduler.api.views.jobs import actor_of, without_unchanged
 from scheduler.domain.inputs import slug_of
@@ -33,7 +33,7 @@ class Calendars(ApiView):
     @openapi.documented(
         "listCalendars",
         "The calendars with their rules, by name.",
-        {200: openapi.listed(schema.CalendarAnswer)},
+        {200: openapi.listed(calendars_schema.CalendarAnswer)},
         parameters=[*openapi.PAGING],
         refuses=(400,),
     )
@@ -49,8 +49,8 @@ class Calendars(ApiView):
     @openapi.documented(
         "createCalendar",
         "Create a calendar.",
-        {201: schema.CalendarAnswer},
-        body=schema.CalendarBody,
+        {201: calendars_schema.CalendarAnswer},
+        body=calendars_schema.CalendarBody,
         refuses=(400, 409, 413),
     )
     def post(self, request: Request) -> Response:
@@ -65,15 +65,15 @@ class Calendars(ApiView):
 class OneCalendar(ApiView):
     required_scope = {"GET": "calendars:read", "PUT": "calendars:write", "DELETE": "calendars:write"}
 
-    @openapi.documented("getCalendar", "One calendar.", {200: schema.CalendarAnswer}, refuses=(404,))
+    @openapi.documented("getCalendar", "One calendar.", {200: calendars_schema.CalendarAnswer}, refuses=(404,))
     def get(self, request: Request, calendar_id: str) -> Response:
         return Response(wire.calendar_body(calendar_in_path(self, calendar_id)))
 
     @openapi.documented(
         "updateCalendar",
         "Change a calendar: what is missing stays. Every job that uses it is planned again.",
-        {200: schema.CalendarAnswer},
-        body=schema.CalendarBody,
+        {200: calendars_schema.CalendarAnswer},
+        body=calendars_schema.CalendarBody,
         refuses=(400, 404, 409, 413),
     )
     def put(self, request: Request, calendar_id: str) -> Response:

@@ -10,7 +10,7 @@ from django.db import IntegrityError, InterfaceError, OperationalError
 from rest_framework.test import APIClient
 
 from calendars.services import edit as calendar_edit
-from scheduler.api import schema
+from scheduler.api import calendars_schema, schema
 from scheduler.api.views import jobs, site
 from scheduler.domain import job_fields, trigger_fields
 from tests.factories import HeartbeatFactory, QueueEntryFactory
@@ -137,7 +137,7 @@ ANSWERS = [
     ("listJobs", schema.JobAnswer),
     ("listJobStates", schema.JobStateAnswer),
     ("listSchedules", schema.ScheduleAnswer),
-    ("listCalendars", schema.CalendarAnswer),
+    ("listCalendars", calendars_schema.CalendarAnswer),
     ("listConcurrencyGroups", schema.GroupAnswer),
     ("listExecutions", schema.ExecutionAnswer),
     ("listRunners", schema.RunnerAnswer),
