@@ -122,7 +122,7 @@ RECORDS = [
         name="newcomer-the-document-names-all-fields",
         mechanism="The API document names each field that a job takes.",
         file="scheduler/api/schema.py",
-        old="    max_catch_up = number(required=False)\n",
+        old='    max_catch_up = number(required=False, help_text="The most missed fires that catch_up all runs.")\n',
         new="",
         red=[SITE + "test_the_document_names_every_field_that_a_write_takes_and_no_other"],
     ),
