@@ -8,7 +8,7 @@ import pytest
 
 from runners.api.parsers import MOST_BYTES
 from scheduler.models import Job, Run, Trigger
-from tests.factories import JobFactory
+from tests.factories import ApiKeyFactory, JobFactory
 from tests.scheduler.api.test_access import METHODS, path_of
 
 WRITES = [
@@ -26,6 +26,7 @@ def paths(everything):
     """The path of each route, of things that are there."""
     job, run = everything["job"], everything["run_with_log"]
     trigger, calendar = job.triggers.get(), job.triggers.get().calendar
+    key = ApiKeyFactory()
 
     def path(route: str) -> str:
         for name, value in {
@@ -34,6 +35,8 @@ def paths(everything):
             "<str:calendar_id>": calendar.pk,
             "<str:execution_id>": run.pk,
             "<str:letter_id>": job.dead_letters.get().pk,
+            "<str:client_id>": key.client_id,
+            "<str:key_id>": key.pk,
         }.items():
             route = route.replace(name, str(value))
         return path_of(route)
