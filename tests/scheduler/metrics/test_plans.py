@@ -14,7 +14,7 @@ from scheduler.queries.runners import runner_counts
 from scheduler.sql import gauges
 from tests.factories import NOW, JobFactory, TriggerFactory
 from tests.scheduler.metrics.scrapes import scraped
-from tests.schema.plans import plan_of
+from tests.schema.plans import forget_size, plan_of
 
 pytestmark = pytest.mark.django_db
 
@@ -23,6 +23,12 @@ INDEXES = {
     "OLDEST": {"queue_entry_claimable", "queue_entry_gated"},
     "JOBS": {"queue_entry_waiting"},
 }
+
+
+@pytest.fixture(autouse=True)
+def _of_tables_that_nobody_has_counted():
+    for table in ("scheduler_run", "scheduler_job", "runners_runner", "runners_heartbeat"):
+        forget_size(table)
 
 
 def written(sql: str, *values: object) -> str:
