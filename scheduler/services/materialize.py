@@ -179,7 +179,6 @@ def _reset_batch(now: datetime) -> int:
     with write_transaction():
         beyond = Trigger.objects.filter(enabled=True, cursor_at__gt=now + horizon()).select_related("job")
         triggers = list(beyond.select_for_update(of=("self", "job"), skip_locked=True, no_key=True)[:TRIGGERS_A_BATCH])
-        for job in {trigger.job_id: trigger.job for trigger in triggers}.values():
-            remove_planned(job, now + horizon())
+        remove_planned({trigger.job_id: trigger.job for trigger in triggers}.values(), now + horizon())
         ids = [trigger.pk for trigger in triggers]
         return Trigger.objects.filter(pk__in=ids).update(cursor_at=now, next_materialize_at=now)

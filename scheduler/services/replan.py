@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -33,9 +34,11 @@ def lock_job(job_id: int) -> Job | None:
     return Job.objects.select_for_update(no_key=True).filter(pk=job_id, deleted_at__isnull=True).first()
 
 
-def lock_jobs(job_ids: Collection[int]) -> None:
-    """Lock these jobs, in the order in which everybody locks several, until the transaction ends."""
-    list(Job.objects.select_for_update(no_key=True).filter(pk__in=job_ids).order_by("pk").values_list("pk", flat=True))
+def lock_jobs(job_ids: Collection[int]) -> list[Job]:
+    """Lock these jobs, in the order in which everybody locks several, until the transaction ends; return those that are
+    not deleted."""
+    jobs = Job.objects.select_for_update(no_key=True).filter(pk__in=job_ids).order_by("pk")
+    return [job for job in jobs if job.deleted_at is None]
 
 
 def replan_job(job: Job, now: datetime, *, edited: Collection[UUID] | None = ()) -> ReplanSummary:
@@ -46,11 +49,38 @@ def replan_job(job: Job, now: datetime, *, edited: Collection[UUID] | None = ())
     and those of the ``edited`` triggers (None: of all) begin there: what they missed before the edit is no downtime of
     what they are now. As many runs as one batch may hold are planned at once, the materializer does the rest.
     """
+    return _replan([job], now, edited)
+
+
+def replan_calendar(calendar_id: int, now: datetime) -> ReplanSummary:
+    """Plan again every job that has a trigger with this calendar, all in one transaction."""
+    with write_transaction():
+        users = Trigger.objects.filter(calendar_id=calendar_id).values_list("job_id", flat=True)
+        return _replan(lock_jobs(set(users)), now, ())
+
+
+def _replan(jobs: Sequence[Job], now: datetime, edited: Collection[UUID] | None) -> ReplanSummary:
+    triggers = {job.pk: _triggers_of(job) for job in jobs}
+    # Of all jobs at once: who takes entries of two of them back one after the other meets a cancel in a deadlock.
+    unwanted = [_unwanted(job, _live(job, triggers[job.pk]), now) for job in jobs]
+    removed = _remove(chain.from_iterable(unwanted))
+    inserted = sum(_plan_again(job, triggers[job.pk], now, edited) for job in jobs)
+    return ReplanSummary(removed, inserted)
+
+
+def _triggers_of(job: Job) -> list[Trigger]:
     triggers = list(job.triggers.select_related("calendar").select_for_update(of=("self",), no_key=True))
     for trigger in triggers:
         trigger.job = job
-    live = [trigger for trigger in triggers if trigger.enabled] if job.is_active else []
-    removed = _remove_unwanted(job, live, now)
+    return triggers
+
+
+def _live(job: Job, triggers: Sequence[Trigger]) -> list[Trigger]:
+    return [trigger for trigger in triggers if trigger.enabled] if job.is_active else []
+
+
+def _plan_again(job: Job, triggers: Sequence[Trigger], now: datetime, edited: Collection[UUID] | None) -> int:
+    live = _live(job, triggers)
     idle = [trigger.pk for trigger in triggers if trigger not in live]
     Trigger.objects.filter(pk__in=idle).update(next_materialize_at=None)
     inserted, room = 0, WRITE_BATCH_ROWS
@@ -61,20 +91,7 @@ def replan_job(job: Job, now: datetime, *, edited: Collection[UUID] | None = ())
             plan = plan_of(trigger, now, room)
             inserted += len(carry_out([plan], now))
             room -= len(plan.fires)
-    return ReplanSummary(removed, inserted)
-
-
-def replan_calendar(calendar_id: int, now: datetime) -> ReplanSummary:
-    """Plan again every job that has a trigger with this calendar, each in a transaction (or all in the caller's)."""
-    removed = inserted = 0
-    job_ids = Trigger.objects.filter(calendar_id=calendar_id).values_list("job_id", flat=True).distinct()
-    for job_id in sorted(job_ids):
-        with write_transaction():
-            job = lock_job(job_id)
-            if job is not None:
-                summary = replan_job(job, now)
-                removed, inserted = removed + summary.removed, inserted + summary.inserted
-    return ReplanSummary(removed, inserted)
+    return inserted
 
 
 def planned_of(job: Job, now: datetime) -> dict[UUID, datetime]:
@@ -85,23 +102,23 @@ def planned_of(job: Job, now: datetime) -> dict[UUID, datetime]:
     return dict(entries.values_list("run_id", "run__scheduled_for"))
 
 
-def _remove_unwanted(job: Job, live: list[Trigger], now: datetime) -> int:
+def _unwanted(job: Job, live: list[Trigger], now: datetime) -> list[UUID]:
     candidates = planned_of(job, now)
     if not candidates:
-        return 0
+        return []
     last = max(candidates.values())
     wanted = {at for trigger in live for at in _instants(trigger, now, last)}
-    return _remove([run_id for run_id, at in candidates.items() if at not in wanted])
+    return [run_id for run_id, at in candidates.items() if at not in wanted]
 
 
-def remove_planned(job: Job, after: datetime) -> int:
-    """Take back the runs of a locked job that were planned for later than ``after`` and that nobody ever claimed."""
-    return _remove(list(planned_of(job, after)))
+def remove_planned(jobs: Iterable[Job], after: datetime) -> int:
+    """Take back the runs of locked jobs that were planned for later than ``after`` and that nobody ever claimed."""
+    return _remove([run_id for job in jobs for run_id in planned_of(job, after)])
 
 
-def _remove(unwanted: list[UUID]) -> int:
+def _remove(unwanted: Iterable[UUID]) -> int:
     removed = 0
-    for chunk in chunks(unwanted, WRITE_BATCH_ROWS):
+    for chunk in chunks(sorted(unwanted), WRITE_BATCH_ROWS):
         # A claim that was first keeps its run; only what was really taken out of the queue is deleted.
         gone = delete_waiting(chunk)
         delete_runs(gone)

@@ -214,12 +214,11 @@ def delete_waiting(run_ids: Collection[UUID], *, never_claimed: bool = True) -> 
         return []
     listed, params = row_list("gone", {"run_id": "uuid"}, [(run_id,) for run_id in sorted(run_ids)])
     fresh = "AND attempt = 0" if never_claimed else ""
-    return _run_ids(
-        f"""WITH {listed}
-        DELETE FROM {_ENTRY} WHERE run_id IN (SELECT run_id FROM gone) AND state IN {_WAITING} {fresh}
-        RETURNING run_id""",
-        params,
-    )
+    found = f"FROM {_ENTRY} WHERE run_id IN (SELECT run_id FROM gone) AND state IN {_WAITING} {fresh}"
+    if connection.vendor == "postgresql":
+        # A DELETE takes rows as it meets them; who locks several entries, an array of acks or a cancel, does so by id.
+        _run_ids(f"WITH {listed} SELECT run_id {found} ORDER BY run_id FOR UPDATE", params)
+    return _run_ids(f"WITH {listed} DELETE {found} RETURNING run_id", params)
 
 
 def delete_runs(run_ids: Collection[UUID]) -> None:

@@ -3,6 +3,7 @@
 from tests.mutations.record import Edit, Mutation
 
 _GROUPS = "tests/scheduler/budgets/test_group_races.py::"
+_REPLANS = "tests/scheduler/planning/test_replan_races.py::test_planned_runs_"
 _MEETING = "tests/scheduler/planning/test_meeting_triggers.py::"
 
 RECORDS = [
@@ -80,6 +81,42 @@ RECORDS = [
         old="    columns = dict(columns)\n",
         new="",
         red=[_GROUPS + "test_the_loser_of_two_that_make_a_job_edits_the_winners_by_the_groups_of_its_tenant"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="locks-what-goes-in-the-order-of-ids",
+        mechanism="What is taken out of the queue is locked in the order of ids, as acks and cancels lock, not as met.",
+        file="scheduler/sql/planned.py",
+        old='        _run_ids(f"WITH {listed} SELECT run_id {found} ORDER BY run_id FOR UPDATE", params)\n',
+        new="        pass\n",
+        red=[_REPLANS + "are_cancelled_while_an_edit_of_their_job_reaches_them"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="locks-retries-in-the-order-of-ids",
+        mechanism="An edit of retries or losses locks the entries it reaches in the order of ids.",
+        file="scheduler/services/jobs.py",
+        old='"timeout_seconds", "max_retries", "max_losses"}',
+        new='"timeout_seconds"}',
+        red=[_REPLANS + "are_cancelled_while_an_edit_of_their_job_reaches_them"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="locks-calendars-jobs-at-once",
+        mechanism="What an edited calendar takes from several jobs is taken in one order of ids, not job by job.",
+        file="scheduler/services/replan.py",
+        old="removed = _remove(chain.from_iterable(unwanted))",
+        new="removed = sum(map(_remove, unwanted))",
+        red=[_REPLANS + "of_two_jobs_are_cancelled_while_the_calendar_of_both_is_closed"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="locks-clock-back-jobs-at-once",
+        mechanism="What a clock that went back takes from several jobs is taken in one order of ids, not job by job.",
+        file="scheduler/services/replan.py",
+        old="return _remove([run_id for job in jobs for run_id in planned_of(job, after)])",
+        new="return sum(_remove(planned_of(job, after)) for job in jobs)",
+        red=[_REPLANS + "of_two_jobs_are_cancelled_while_a_clock_that_went_back_takes_both_back"],
         database="postgresql",
     ),
 ]

@@ -319,7 +319,7 @@ RECORDS = [
         name="replan-removes",
         mechanism="A planned run that no trigger gives any more goes.",
         file="scheduler/services/replan.py",
-        old="    removed = _remove_unwanted(job, live, now)\n",
+        old="    removed = _remove(chain.from_iterable(unwanted))\n",
         new="    removed = 0\n",
         red=[REPLAN + "test_an_edit_of_a_schedule_keeps_the_ids_of_the_runs_that_stay"],
     ),
