@@ -1,0 +1,160 @@
+"""What a newcomer was not told, or was shown wrongly."""
+
+from tests.mutations.record import Mutation
+
+IMPORT = "scheduler/management/commands/import_crontab.py"
+OVERVIEW = "scheduler/queries/overview.py"
+
+ZONES = "tests/calendars/test_zones.py::"
+RULES = "tests/calendars/test_rules.py::"
+CRONTAB = "tests/scheduler/domain/test_crontab.py::"
+IMPORTS = "tests/scheduler/test_import_crontab.py::"
+JOBS_API = "tests/scheduler/api/test_jobs.py::"
+HOSTILE = "tests/scheduler/api/test_hostile_input.py::"
+SITE = "tests/scheduler/api/test_site.py::"
+MODELS = "tests/architecture/test_models.py::"
+SCOPES = "tests/architecture/test_scopes.py::"
+JOBS = "tests/scheduler/dashboard/test_jobs.py::"
+NEXT = "tests/scheduler/dashboard/test_upcoming.py::"
+NOW = "tests/scheduler/dashboard/test_now.py::"
+
+RECORDS = [
+    Mutation(
+        name="abbreviations-suggest-no-zone",
+        mechanism="An abbreviation of a zone is told to be none, and nothing of another continent is suggested.",
+        file="calendars/domain/zones.py",
+        old='    if re.fullmatch(r"[a-z]{2,5}", lower) and lower not in by_city:',
+        new="    if False:",
+        red=[ZONES + "test_any_other_name_is_refused_with_a_suggestion"],
+    ),
+    Mutation(
+        name="unknown-fields-name-what-is-meant",
+        mechanism="A field of a body that is not known is refused with the one like it, or with all.",
+        file="scheduler/domain/job_fields.py",
+        old=" is not a field that is known here. {hint}",
+        new=" is not a field that is known here.",
+        red=[JOBS_API + "test_a_field_that_is_not_known_is_named_with_one_like_it_or_all"],
+    ),
+    Mutation(
+        name="unknown-rule-fields-name-what-is-meant",
+        mechanism="A field that no calendar rule has is refused with the one like it, or with all.",
+        file="calendars/domain/rules.py",
+        old='"A calendar rule has no such field. {hint}"',
+        new='"A calendar rule has no such field."',
+        red=[RULES + "test_a_field_that_no_rule_has_is_refused_with_what_there_is"],
+    ),
+    Mutation(
+        name="another-type-of-body-names-json",
+        mechanism="A body of another type is refused with the one to send.",
+        file="runners/api/errors.py",
+        old='f"{error.detail} Send Content-Type: application/json."',
+        new="str(error.detail)",
+        red=[HOSTILE + "test_a_body_of_another_type_is_415"],
+    ),
+    Mutation(
+        name="crontab-notes-of-wrong-zones",
+        mechanism="Of a zone that there is not nobody is told that the schedules below are in it.",
+        file="scheduler/domain/crontab.py",
+        old='            return "there is no such zone; the schedules below are not taken"',
+        new="            pass",
+        red=[CRONTAB + "test_what_is_said_of_a_zone_is_what_becomes_of_the_lines_below_it"],
+    ),
+    Mutation(
+        name="crontab-notes-of-unknown-users",
+        mechanism="A user of a crontab whom this machine does not know is noted.",
+        file=IMPORT,
+        old="    except KeyError:\n        return False\n    return True",
+        new="    except KeyError:\n        return True\n    return True",
+        red=[IMPORTS + "test_a_user_that_this_machine_does_not_know_is_said_and_taken"],
+    ),
+    Mutation(
+        name="crontab-notes-of-lacking-runners",
+        mechanism="An import says which of the capabilities and pins of its new jobs no runner has.",
+        file=IMPORT,
+        old="        self._show_lacking(lines, now, options)\n",
+        new="",
+        red=[IMPORTS + "test_what_no_runner_has_is_said_as_the_api_says_it"],
+    ),
+    Mutation(
+        name="crontab-dry-runs-would",
+        mechanism="A dry run says of no job that it was created.",
+        file=IMPORT,
+        old='        tense = "would be " if is_dry else ""\n',
+        new='        tense = ""\n',
+        red=[IMPORTS + "test_a_dry_run_writes_nothing_and_shows_words_and_next_fires"],
+    ),
+    Mutation(
+        name="lists-named-as-people-do",
+        mechanism="The admin's lists have the names that a person would give them.",
+        file="scheduler/models/queue.py",
+        old='        verbose_name_plural = "queue entries"\n',
+        new="",
+        red=[MODELS + "test_each_model_is_named_as_a_person_names_it", MODELS + "test_the_migrations_are_complete"],
+    ),
+    Mutation(
+        name="scopes-in-the-docs",
+        mechanism="The scope that docs/scopes.md names for a call is the one that its view demands.",
+        file="scheduler/api/views/insights.py",
+        old='class Tags(ApiView):\n    required_scope = {"GET": "jobs:read"}',
+        new='class Tags(ApiView):\n    required_scope = {"GET": "schedules:read"}',
+        red=[SCOPES + "test_the_table_of_scopes_is_what_the_views_demand"],
+    ),
+    Mutation(
+        name="calendar-rules-described",
+        mechanism="The API document describes the fields of calendar rules.",
+        file="scheduler/api/calendars_schema.py",
+        old=', help_text="A part of the country, such as BY."',
+        new="",
+        red=[SITE + "test_fields_that_do_not_explain_themselves_are_described"],
+    ),
+    Mutation(
+        name="late-runs-badge",
+        mechanism="A job whose due run nobody takes is shown as overdue where jobs are listed.",
+        file=OVERVIEW,
+        old="(job.is_late or is_missed)",
+        new="is_missed",
+        red=[JOBS + "test_a_job_whose_run_nobody_takes_or_whose_fire_nobody_plans_is_overdue"],
+    ),
+    Mutation(
+        name="missed-fires-badge",
+        mechanism="A job whose fires nobody plans is shown as overdue where jobs are listed.",
+        file=OVERVIEW,
+        old="(job.is_late or is_missed)",
+        new="job.is_late",
+        red=[JOBS + "test_a_job_whose_run_nobody_takes_or_whose_fire_nobody_plans_is_overdue"],
+    ),
+    Mutation(
+        name="failing-badge",
+        mechanism="A job is shown as failing by its newest run that was neither skipped nor cancelled.",
+        file=OVERVIEW,
+        old="    ran = finished.exclude(verdict__in=[Run.Verdict.SKIPPED, Run.Verdict.CANCELLED])",
+        new="    ran = finished",
+        red=[JOBS + "test_a_job_whose_newest_run_failed_for_good_is_failing"],
+    ),
+    Mutation(
+        name="next-fires-say-their-zone",
+        mechanism="A job's next fires say in whose zone they are shown.",
+        file="templates/dashboard/job.html",
+        old="<span data-zone>Times are UTC</span>",
+        new="",
+        red=[JOBS + "test_the_next_fires_say_whose_times_they_are"],
+    ),
+    Mutation(
+        name="unlisted-fires-counted-below",
+        mechanism="Next counts below its list the fires that it does not list.",
+        file="scheduler/dashboard/upcoming.py",
+        old="            rests.append(Rest(job.job_key, hidden))",
+        new="            pass",
+        red=[NEXT + "test_fires_that_are_not_listed_are_counted_below_and_are_no_rows"],
+    ),
+    Mutation(
+        name="maintenance-until-before-its-reason",
+        mechanism="The end of a maintenance is said before its reason, not run into it.",
+        file="templates/dashboard/_now.html",
+        old="All dispatch is held{% if found.maintenance.until %} until {% instant found.maintenance.until "
+        'relative="due" %}{% endif %}.</strong> {{ found.maintenance.reason }}',
+        new="All dispatch is held.</strong> {{ found.maintenance.reason }}{% if found.maintenance.until %} Until "
+        '{% instant found.maintenance.until relative="due" %}{% endif %}',
+        red=[NOW + "test_until_when_all_is_held_is_said_apart_from_the_reason"],
+    ),
+]
