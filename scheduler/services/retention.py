@@ -35,7 +35,8 @@ def drop_expired_letters(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     """Delete letters past their retention. Their runs stay."""
     expired = DeadLetter.objects.filter(expires_at__lte=now).order_by("expires_at")
     with write_transaction():
-        ids = list(expired.values_list("pk", flat=True)[:limit])
+        # What somebody deletes in this moment is left to them: each would wait for the other's.
+        ids = list(expired.select_for_update(skip_locked=True).values_list("pk", flat=True)[:limit])
         return DeadLetter.objects.filter(pk__in=ids, expires_at__lte=now).delete()[0]
 
 

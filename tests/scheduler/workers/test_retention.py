@@ -8,7 +8,7 @@ import pytest
 
 from croniq_site.kernel.database import chunks
 from runners.models import AuditEvent, Heartbeat, Runner, RunnerInstance
-from scheduler.models import Attempt, IdempotencyKey, QueueEntry, Run, RunLog
+from scheduler.models import Attempt, DeadLetter, IdempotencyKey, QueueEntry, Run, RunLog
 from scheduler.services import retention
 from scheduler.workers import reaper
 from tests.factories import (
@@ -25,7 +25,7 @@ from tests.factories import (
     SlotFactory,
 )
 from tests.support.polling import poll_until
-from tests.support.races import Session, is_waiting_for_lock
+from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock
 
 pytestmark = pytest.mark.django_db
 
@@ -207,3 +207,19 @@ def test_a_key_that_is_taken_for_a_new_run_in_the_moment_of_its_end_stands_for_t
         person.commit()
         assert dropped.result(10) == 0
     assert IdempotencyKey.objects.filter(pk=key.pk).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_letter_that_somebody_deletes_in_this_moment_is_left_to_them(now, database):
+    if database != "postgresql":
+        pytest.skip("SQLite has one writer")
+    letters = [DeadLetterFactory(expires_at=now - n * TICK) for n in (2, 1)]
+    with Session() as person, Session() as chore:
+        person.begin()
+        person.run(lambda: DeadLetter.objects.filter(pk=letters[1].pk).delete())
+        pid = chore.backend_pid
+        dropped = chore.start(retention.drop_expired_letters, now)
+        poll_until(lambda: dropped.done() or is_waiting_for_lock(pid), what="the chore is done")
+        person.rollback()
+        assert dropped.result(DEADLINE_SECONDS) == 1
+    assert DeadLetter.objects.get() == letters[1]
