@@ -94,11 +94,11 @@ def test_an_unknown_runner_is_404(api):
 @pytest.mark.django_db(transaction=True)
 def test_a_claim_that_was_under_way_when_its_holder_was_deposed_goes_back_too(now, monkeypatch):
     """The claim commits after the release has looked at what is held and before the runner is deleted."""
-    from scheduler.services import identities
+    from scheduler.services import release
 
     holder = RunnerInstanceFactory(runner__runner_id="worker-1")
     late = []
-    looked = identities.holdings_of
+    looked = release.holdings_of
 
     def look_then_claim(holder_ids):
         found = looked(holder_ids)
@@ -106,7 +106,7 @@ def test_a_claim_that_was_under_way_when_its_holder_was_deposed_goes_back_too(no
             late.append(QueueEntryFactory(claimed=True, holder=holder))
         return found
 
-    monkeypatch.setattr(identities, "holdings_of", look_then_claim)
+    monkeypatch.setattr(release, "holdings_of", look_then_claim)
     released = release_identity("worker-1", now, Actor("user", "admin"))
     assert released is not None
     assert not RunnerInstance.objects.exists()
