@@ -27,7 +27,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from uuid import uuid4
 
-from tests.support.postgres import private_postgres
+from tests.support.postgres import DURABLE, private_postgres
 
 NOW = datetime(2026, 11, 29, 12, 0, 0, 123456, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -183,7 +183,7 @@ def main() -> int:
     except ImportError:
         print("cronsim is needed: pip install --target FOLDER cronsim, then --cronsim FOLDER")
         return 2
-    with private_postgres(reuse=False) as server:
+    with private_postgres(reuse=False, settings=DURABLE) as server:
         os.environ["DATABASE_URL"] = server.url
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "croniq_site.settings")
         import django
