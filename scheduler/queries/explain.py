@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q
@@ -12,7 +12,7 @@ from django.db.models import Q
 from scheduler.domain.budgets import Budget
 from scheduler.models import Lane, QueueEntry, Run, Slot
 from scheduler.queries.maintenance import current_maintenance
-from scheduler.queries.runners import ONLINE_SECONDS, is_served, lacking_among
+from scheduler.queries.runners import online_capabilities
 from scheduler.services.admit import limits_of
 
 MOST_COUNTED = 1000
@@ -63,9 +63,10 @@ def explain(run_id: UUID, now: datetime) -> Explanation | None:
     )
     if entry is None:
         return Explanation("claimed", ())
+    runners = online_capabilities(entry.lane.tenant, now)
     is_claimable = entry.state == State.READY and entry.available_at <= now
-    ahead = _ahead_of(entry, now) if is_claimable else None
-    return Explanation("queued", tuple(_reasons(entry, now, ahead)), ahead)
+    ahead = _ahead_of(entry, now, runners) if is_claimable else None
+    return Explanation("queued", tuple(_reasons(entry, now, ahead, runners)), ahead)
 
 
 def _why_it_ended(run: Run) -> tuple[Reason, ...]:
@@ -78,7 +79,9 @@ def _why_it_ended(run: Run) -> tuple[Reason, ...]:
     return (Reason(code, f"It ended as {run.problem}{why}."),)
 
 
-def _reasons(entry: QueueEntry, now: datetime, ahead: int | None) -> Iterator[Reason]:
+def _reasons(
+    entry: QueueEntry, now: datetime, ahead: int | None, runners: Sequence[frozenset[str]]
+) -> Iterator[Reason]:
     maintenance = current_maintenance()
     if maintenance is not None:
         why = f": {maintenance.reason}" if maintenance.reason else ""
@@ -93,7 +96,7 @@ def _reasons(entry: QueueEntry, now: datetime, ahead: int | None) -> Iterator[Re
             yield Reason("not_due", "It is not due yet.", entry.available_at)
     elif entry.state == State.GATED:
         yield from _reached_limits(entry)
-    yield from _lack_of_runners(entry.lane, now)
+    yield from _lack_of_runners(entry.lane, runners)
     if ahead:
         yield Reason("in_queue", f"{_counted(ahead)} due before it.")
 
@@ -120,21 +123,24 @@ def _owner(budget: Budget, entry: QueueEntry) -> str:
     return f"The tenant {entry.job.tenant}"
 
 
-def _lack_of_runners(lane: Lane, now: datetime) -> Iterator[Reason]:
-    if not is_served(lane.tenant, now):
+def _lack_of_runners(lane: Lane, runners: Sequence[frozenset[str]]) -> Iterator[Reason]:
+    if not runners:
         yield Reason("no_runner", f"No runner that serves the tenant {lane.tenant} is online.")
         return
-    lacking = lacking_among(lane.require, lane.tenant, now - timedelta(seconds=ONLINE_SECONDS))
+    lacking = tuple(name for name in lane.require if not any(name in has for has in runners))
     if lacking:
-        yield Reason("lacking_capability", f"No runner that is online has {', '.join(lacking)}.", names=tuple(lacking))
+        yield Reason("lacking_capability", f"No runner that is online has {', '.join(lacking)}.", names=lacking)
 
 
-def _ahead_of(entry: QueueEntry, now: datetime) -> int:
+def _ahead_of(entry: QueueEntry, now: datetime, runners: Sequence[frozenset[str]]) -> int:
     """Count the claimable runs that the tenant's runners take first: of higher priority, or earlier in their order.
     Those that no runner can take stand in nobody's way."""
-    online = now - timedelta(seconds=ONLINE_SECONDS)
     tenant = Lane.objects.filter(tenant=entry.lane.tenant, priority__gte=entry.lane.priority)
-    lanes = [lane.pk for lane in tenant if not lacking_among(lane.require, lane.tenant, online)]
+    lanes = [
+        lane_id
+        for lane_id, require in tenant.values_list("pk", "require")
+        if any(has.issuperset(require) for has in runners)
+    ]
     earlier = Q(available_at__lt=entry.available_at) | Q(available_at=entry.available_at, run_id__lt=entry.run_id)
     before = Q(lane__priority__gt=entry.lane.priority) | (Q(lane__priority=entry.lane.priority) & earlier)
     due = QueueEntry.objects.filter(state=State.READY, lane__in=lanes, available_at__lte=now).filter(before)

@@ -59,9 +59,13 @@ def lacking_among(require: Iterable[str], tenant: str, seen_since: datetime) -> 
     return [name for name in require if not is_had(name)]
 
 
-def is_served(tenant: str, now: datetime) -> bool:
-    """True where a runner that may serve the tenant is online."""
-    return _seen_for(tenant, now - timedelta(seconds=ONLINE_SECONDS)).exists()
+def online_capabilities(tenant: str, now: datetime) -> list[frozenset[str]]:
+    """Return what each online runner has that may serve the tenant; a pin is had by the runner that it names."""
+    seen = _seen_for(tenant, now - timedelta(seconds=ONLINE_SECONDS)).values_list("runner_id", "capabilities")
+    return [
+        frozenset(name for name in has if not name.startswith(PIN_PREFIX)) | {PIN_PREFIX + runner_id}
+        for runner_id, has in seen
+    ]
 
 
 def _seen_for(tenant: str, since: datetime) -> QuerySet[Runner]:

@@ -36,7 +36,8 @@ class DueJob(NamedTuple):
 
 
 class DueTrigger(NamedTuple):
-    """A locked trigger; ``is_plain``: neither calendar nor window nor bounds decide about its fires."""
+    """A locked trigger; ``is_plain``: it fires again and again, and neither calendar nor window nor bounds
+    decide about its fires."""
 
     pk: UUID
     kind: str
@@ -54,7 +55,7 @@ class DueTrigger(NamedTuple):
 _JOB_COLUMNS = [f"j.{name}" if name != "pk" else "j.id" for name in DueJob._fields]
 _TRIGGER_COLUMNS = "t.id", "t.kind", "t.cron_expression", "{every}", "{anchor_at}", "t.timezone", "{created_at}"
 _IS_PLAIN = (
-    "t.calendar_id IS NULL AND t.window_start IS NULL AND t.window_end IS NULL "
+    "t.kind <> 'once' AND t.calendar_id IS NULL AND t.window_start IS NULL AND t.window_end IS NULL "
     "AND t.not_before IS NULL AND t.not_after IS NULL"
 )
 _LIVE = "t.enabled AND j.is_active AND j.deleted_at IS NULL"

@@ -6,6 +6,8 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from scheduler.models import QueueEntry
 from scheduler.queries import explain as explaining
@@ -131,6 +133,17 @@ def test_the_queue_before_a_run(explained, runner, now, monkeypatch):
     monkeypatch.setattr(explaining, "MOST_COUNTED", 1)
     assert "1 runs or more" not in body["reasons"][0]["message"]
     assert explained(entry)["ahead"] == 1
+
+
+def test_the_queries_do_not_grow_with_the_lanes(explained, runner, now, django_assert_num_queries):
+    entry = QueueEntryFactory(available_at=now)
+    explained(entry)  # that the key is used is written down once a minute
+    with CaptureQueriesContext(connection) as few:
+        explained(entry)
+    for number in range(10):
+        LaneFactory(require=[f"tape-{number}"])
+    with django_assert_num_queries(len(few)):
+        explained(entry)
 
 
 def test_another_tenants_run_is_none_and_what_is_no_uuid_is_400(api, now):
