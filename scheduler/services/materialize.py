@@ -137,8 +137,10 @@ def _one_by_one(now: datetime, room: int) -> tuple[MaterializeSummary, int]:
                 raise
             reason = cleaned(f"{type(error).__name__}: {error}", 2000)
             with write_transaction():
-                Trigger.objects.filter(pk=pk).update(config_error=reason, next_materialize_at=now + RETRY_BROKEN)
-                record_events([broken_event(pk, job_key, tenant, reason)], now)
+                # Not of one that was edited since: that is due later than this pass, and perhaps not broken any more.
+                unedited = Trigger.objects.filter(pk=pk, next_materialize_at__lte=now)
+                if unedited.update(config_error=reason, next_materialize_at=now + RETRY_BROKEN):
+                    record_events([broken_event(pk, job_key, tenant, reason)], now)
             step, tried = MaterializeSummary(triggers=1, broken=1), 0
         total, rows = total + step, rows + tried
     return total, rows

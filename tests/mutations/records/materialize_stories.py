@@ -124,4 +124,26 @@ RECORDS = [
         ],
         red=[DOCTOR + "test_a_process_that_is_not_there_or_silent_is_told"],
     ),
+    Mutation(
+        name="plan-once-together",
+        mechanism="Triggers that fire once are read together, not one by one.",
+        file="scheduler/sql/due.py",
+        old="t.kind <> 'once' AND ",
+        new="",
+        red=[
+            "tests/scheduler/planning/test_once_together.py::"
+            "test_the_number_of_queries_does_not_depend_on_that_of_triggers_that_fire_once"
+        ],
+    ),
+    Mutation(
+        name="plan-breaks-no-edited-trigger",
+        mechanism="A pass that found a trigger broken leaves it alone where it was edited since.",
+        file="scheduler/services/materialize.py",
+        old="unedited = Trigger.objects.filter(pk=pk, next_materialize_at__lte=now)",
+        new="unedited = Trigger.objects.filter(pk=pk)",
+        red=[
+            "tests/scheduler/planning/test_mended_meanwhile.py::"
+            "test_what_was_mended_since_it_was_looked_at_stays_mended[True]"
+        ],
+    ),
 ]
