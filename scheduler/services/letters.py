@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -120,13 +121,15 @@ def delete_letters(
 
 def _delete_batch(letters: Any, now: datetime, actor: Actor) -> int:
     with write_transaction():
-        found = list(letters.order_by("created_at", "pk").values_list("pk", "job__tenant")[:WRITE_BATCH_ROWS])
-        deleted, _ = DeadLetter.objects.filter(pk__in=[pk for pk, _ in found]).delete()
-        tenants = sorted({tenant for _, tenant in found})
+        # Locked in one order before any goes: two who throw away the same ones neither meet in a circle nor both count.
+        oldest = letters.select_related("job").select_for_update(of=("self",)).order_by("created_at", "pk")
+        batch = list(oldest[:WRITE_BATCH_ROWS])
+        found = Counter(letter.job.tenant for letter in batch)
+        deleted, _ = DeadLetter.objects.filter(pk__in=[letter.pk for letter in batch]).delete()
         record_events(
             (
-                _event("dead_letters.deleted", "", actor, tenant, {"count": sum(t == tenant for _, t in found)})
-                for tenant in tenants
+                _event("dead_letters.deleted", "", actor, tenant, {"count": count})
+                for tenant, count in sorted(found.items())
             ),
             now,
         )

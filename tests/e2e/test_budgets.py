@@ -11,24 +11,12 @@ import threading
 import pytest
 
 from scheduler.models import Slot
-from tests.e2e.installation import PATIENCE_SECONDS, installation
+from tests.e2e.installation import PATIENCE_SECONDS
 from tests.e2e.sdk import running_sdk
 from tests.e2e.test_sdk import KILLED, ends, execution, make_job, runner_options, trigger
 from tests.support.polling import poll_until
 
 pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-def site():
-    with installation() as running:
-        yield running
-
-
-@pytest.fixture
-def api(site):
-    with site.http(site.key()) as client:
-        yield client
 
 
 def test_of_a_singleton_with_three_runners_one_runs_at_a_time_and_each_once(site, api):

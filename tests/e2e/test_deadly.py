@@ -8,7 +8,7 @@ import pytest
 
 from runners.models import AuditEvent, Runner
 from scheduler.models import Attempt, DeadLetter, QueueEntry, Slot
-from tests.e2e.installation import PATIENCE_SECONDS, installation
+from tests.e2e.installation import PATIENCE_SECONDS
 from tests.e2e.sdk import running_sdk
 from tests.e2e.test_sdk import ends, execution, make_job, runner_options, trigger
 from tests.support.polling import poll_until
@@ -29,18 +29,6 @@ runner = Runner(options)
 runner.add_handler("sdk:deadly", die)
 asyncio.run(runner.run())
 """
-
-
-@pytest.fixture
-def site():
-    with installation() as running:
-        yield running
-
-
-@pytest.fixture
-def api(site):
-    with site.http(site.key()) as client:
-        yield client
 
 
 @pytest.mark.parametrize("names", [["only"], ["one", "two"]], ids=["back under its name", "each time another"])

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 
 from runners.models import AuditEvent, Heartbeat, Outage, Runner
 from scheduler.models import Attempt, QueueEntry
-from tests.e2e.installation import PATIENCE_SECONDS, Installation, installation
+from tests.e2e.installation import PATIENCE_SECONDS, Installation
 from tests.e2e.sdk import running_sdk
 from tests.e2e.test_sdk import ends, execution, make_job, trigger
 from tests.support.polling import poll_until
@@ -24,18 +24,6 @@ pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pyt
 LEASE_SECONDS = 5
 AWAY_SECONDS = 13
 """Longer than a lease and a sweep of the reaper: whoever did not know of the outage would have reaped."""
-
-
-@pytest.fixture
-def site():
-    with installation() as running:
-        yield running
-
-
-@pytest.fixture
-def api(site):
-    with site.http(site.key()) as client:
-        yield client
 
 
 def options(site: Installation, key: str, runner_id: str = "shared", **more):

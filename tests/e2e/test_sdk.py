@@ -13,23 +13,11 @@ from pathlib import Path
 import pytest
 
 from scheduler.models import Attempt, QueueEntry
-from tests.e2e.installation import PATIENCE_SECONDS, installation
+from tests.e2e.installation import PATIENCE_SECONDS
 from tests.e2e.sdk import running_sdk
 from tests.support.polling import poll_until
 
 pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-def site():
-    with installation() as running:
-        yield running
-
-
-@pytest.fixture
-def api(site):
-    with site.http(site.key()) as client:
-        yield client
 
 
 def runner_options(site, **more):
