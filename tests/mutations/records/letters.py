@@ -70,8 +70,8 @@ RECORDS = [
         name="letters-deleted-in-batches",
         mechanism="A bulk deletion takes at most 500 letters a transaction.",
         file=SERVICE,
-        old='"job__tenant")[:WRITE_BATCH_ROWS])',
-        new='"job__tenant"))',
+        old="batch = list(oldest[:WRITE_BATCH_ROWS])",
+        new="batch = list(oldest)",
         red=[LETTERS + "test_twelve_hundred_go_in_batches_and_one_that_comes_later_stays"],
     ),
     Mutation(
