@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,9 +19,10 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from croniq_site.kernel.errors import CroniqError
+from croniq_site.kernel.request import HEADER, answering
 from croniq_site.wsgi import application as django_application
 from scheduler.api.work.edge import PREFIX, Edge
-from scheduler.api.work.http import ClientGone, read_body, refuse
+from scheduler.api.work.http import ClientGone, Send, header, read_body, refuse
 from scheduler.metrics.statements import observe
 
 _log = logging.getLogger(__name__)
@@ -42,10 +43,9 @@ class Application:
 
     async def __call__(self, scope: dict[str, Any], receive: Callable, send: Callable) -> None:
         if scope["type"] == "http":
-            if scope["path"].startswith(PREFIX):
-                await self.edge(scope, receive, send)
-            else:
-                await self._page(scope, receive, send)
+            with answering(header(scope, b"x-request-id")) as name:
+                answer = self.edge if scope["path"].startswith(PREFIX) else self._page
+                await answer(scope, receive, _with_id(send, name))
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "websocket":
@@ -107,6 +107,17 @@ class Application:
         for connection in self._connections:
             if not connection.in_atomic_block:
                 connection.close()
+
+
+def _with_id(send: Send, name: str) -> Send:
+    line = (HEADER.lower().encode(), name.encode())
+
+    async def send_with_id(message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], line]}
+        await send(message)
+
+    return send_with_id
 
 
 application = Application(Edge())

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from croniq_site.kernel.errors import CroniqError
+from croniq_site.kernel.request import request_id
 
 _log = logging.getLogger(__name__)
 
@@ -34,12 +35,12 @@ class Batch(Generic[Q, A]):
         self._run = run
         self._free = slots
         self._most, self._weigh = most, weigh
-        self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
+        self._waiting: list[tuple[Q, asyncio.Future[A], str | None]] = []
         self._calls: set[asyncio.Task[None]] = set()
 
     def __call__(self, question: Q) -> asyncio.Future[A]:
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
-        self._waiting.append((question, answer))
+        self._waiting.append((question, answer, request_id.get()))
         self._start()
         return answer
 
@@ -65,16 +66,18 @@ class Batch(Generic[Q, A]):
         if self._weigh is None:
             return self._most
         number, weight = 0, 0
-        for question, _ in self._waiting:
+        for question, _, _ in self._waiting:
             weight += self._weigh(question)
             if number and weight > self._most:
                 break
             number += 1
         return number
 
-    async def _answer(self, taken: list[tuple[Q, asyncio.Future[A]]]) -> None:
+    async def _answer(self, taken: list[tuple[Q, asyncio.Future[A], str | None]]) -> None:
+        # What is done for several together is done for none of them by name.
+        request_id.set(taken[0][2] if len(taken) == 1 else None)
         try:
-            answers = await self._run([question for question, _ in taken])
+            answers = await self._run([question for question, _, _ in taken])
         except CroniqError as error:  # an outage: the same for all
             _settle(taken, [error] * len(taken))
         except Exception as error:
@@ -89,8 +92,8 @@ class Batch(Generic[Q, A]):
             _settle(taken, answers)
 
 
-def _settle(taken: Sequence[tuple[Q, asyncio.Future[A]]], answers: Sequence[A | BaseException]) -> None:
-    for (_, future), answer in zip(taken, answers, strict=True):
+def _settle(taken: Sequence[tuple[Q, asyncio.Future[A], str | None]], answers: Sequence[A | BaseException]) -> None:
+    for (_, future, _), answer in zip(taken, answers, strict=True):
         if future.done():  # whoever asked was cancelled meanwhile
             continue
         if isinstance(answer, BaseException):

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -26,8 +27,9 @@ SQLITE_READERS = 2
 
 
 class Pool:
-    """Runs services in threads that keep their connection. On SQLite one thread writes: there is one writer anyway,
-    and two of ours would only wait for each other inside the database, where waiting is blind.
+    """Runs services in threads that keep their connection, with the `request_id` of who asks. On SQLite one thread
+    writes: there is one writer anyway, and two of ours would only wait for each other inside the database, where
+    waiting is blind.
 
     A database that is away or busy is `Unavailable` (503) for whoever asked, and every connection is opened anew.
     """
@@ -43,11 +45,11 @@ class Pool:
 
     def write(self, service: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         """Run a service that writes."""
-        return self._write.run(self._guarded, (service, arguments))
+        return self._write.run(copy_context().run, (self._guarded, service, arguments))
 
     def read(self, query: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         """Run what only reads: on SQLite it need not wait for the writer."""
-        return self._read.run(self._guarded, (query, arguments))
+        return self._read.run(copy_context().run, (self._guarded, query, arguments))
 
     def _guarded(self, service: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         self._own_connection()
