@@ -109,6 +109,9 @@ class Job(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_until = models.DateTimeField(null=True, blank=True)
     paused_reason = models.CharField(max_length=255, blank=True)
+    missed_seen_at = models.DateTimeField(
+        null=True, blank=True, help_text="what was recorded as missed up to then somebody has dealt with"
+    )
     deleted_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()

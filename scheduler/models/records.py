@@ -43,9 +43,13 @@ class DeadLetter(models.Model):
     metadata = models.JSONField(default=dict)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True, help_text="null: kept for ever")
+    fingerprint = models.CharField(max_length=200, blank=True, help_text="the error without what differs by run")
+    note = models.CharField(max_length=1000, blank=True, help_text="what somebody found out about it")
 
     class Meta:
         indexes = [
+            # Serves the groups of equal errors, and the newest letters of one.
+            models.Index(fields=["fingerprint", "-created_at", "-id"], name="dead_letter_by_fingerprint"),
             # Serves the newest-first list of letters.
             models.Index(fields=["-created_at", "-id"], name="dead_letter_by_time"),
             # Serves a job's letters.

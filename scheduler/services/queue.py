@@ -21,6 +21,7 @@ from croniq_site.kernel.database import row_list
 from croniq_site.kernel.ids import uuid7
 from runners.services.audit import SYSTEM, Actor, Event
 from scheduler.domain import transitions
+from scheduler.domain.fingerprints import fingerprint_of
 from scheduler.domain.transitions import State
 from scheduler.models import DeadLetter, Job, QueueEntry, Run, Slot
 from scheduler.services.admit import domain_of, is_limited, settle_later
@@ -242,6 +243,7 @@ def _letter(ending: Ending, now: datetime) -> DeadLetter:
         metadata={**job.metadata, **(run.metadata or {})},
         created_at=now,
         expires_at=now + timedelta(seconds=kept) if kept > 0 else None,
+        fingerprint=fingerprint_of(ending.error, ending.reason),
     )
 
 

@@ -73,6 +73,9 @@ QUERIES = {
     "dead_letter_by_job": (
         "SELECT * FROM scheduler_deadletter WHERE job_id = 1 ORDER BY created_at DESC, id DESC LIMIT 100"
     ),
+    "dead_letter_by_fingerprint": (
+        "SELECT * FROM scheduler_deadletter WHERE fingerprint = 'exit code <n>' ORDER BY created_at DESC, id DESC LIMIT 50"
+    ),
     "dead_letter_by_expiry": (
         "SELECT id FROM scheduler_deadletter WHERE expires_at IS NOT NULL AND expires_at <= @INSTANT"
     ),
