@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,13 +11,14 @@ from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transact
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.domain.scopes import Principal
 from runners.services.audit import Actor, Event, record_events
-from scheduler.domain.inputs import flag_of
+from scheduler.domain.inputs import flag_of, metadata_of, text_of, uuids_of
 from scheduler.domain.job_fields import job_key_of
 from scheduler.models import DeadLetter, Run
 from scheduler.services.replan import lock_job
-from scheduler.services.trigger_runs import insert_run
+from scheduler.services.replays import insert_replay, job_is_deleted
 
 MOST_IDS = 10_000
+NOTE_MOST_CHARACTERS = 1000
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,23 @@ class Replay:
 
 
 def replay_letter(
-    letter_id: UUID, now: datetime, actor: Actor, principal: Principal | None = None, *, force: bool = False
+    letter_id: UUID,
+    now: datetime,
+    actor: Actor,
+    principal: Principal | None = None,
+    *,
+    force: bool = False,
+    metadata: Any = None,
 ) -> Replay:
     """Make a new run of what died, due now: same ``scheduled_for``, fresh attempts, with the metadata, route and
     timeout that the run had of its own; else with the job's as they are now. Calendars and pauses have no say in it.
+    ``metadata`` (an object) takes the place of the run's own; None leaves that.
 
     A letter is replayed once: who asks again gets the run that there is. The letter stays until it is deleted. Raises
     NotFound, Conflict ``stale_replay`` (older than the job's ``dead_letter_replay_max_age``; ``force`` does not mind),
-    Conflict ``job_deleted``.
+    Conflict ``job_deleted``, InvalidInput (``metadata``).
     """
+    own = None if metadata is None else metadata_of("metadata", metadata)
     with write_transaction():
         job_id = _visible(principal).filter(pk=letter_id).values_list("job_id", flat=True).first()
         if job_id is None:
@@ -54,7 +62,7 @@ def replay_letter(
         if earlier is not None:
             return Replay(earlier.pk, earlier.scheduled_for, is_new=False)
         if job is None:
-            raise Conflict("The job of this letter was deleted; nothing of it runs any more.", code="job_deleted")
+            raise job_is_deleted()
         most = job.dead_letter_replay_max_age_seconds
         if most is not None and not force and now - letter.created_at > timedelta(seconds=most):
             raise Conflict(
@@ -62,19 +70,10 @@ def replay_letter(
                 "all the same.",
                 code="stale_replay",
             )
-        run_id = insert_run(
-            job,
-            now,
-            kind=Run.Kind.REPLAY,
-            metadata=original.metadata,
-            require=original.require,
-            prefer=original.prefer,
-            timeout_seconds=original.timeout_seconds,
-            scheduled_for=original.scheduled_for,
-            occurrence_at=original.occurrence_at,
-            replay_of_id=original.pk,
-        )
+        run_id = insert_replay(job, original, now, metadata=own)
         diff = {"job_key": job.job_key, "execution_id": str(run_id), "forced": force}
+        if own is not None:
+            diff["edited"] = sorted({*own, *(original.metadata or {})})
         record_events([_event("dead_letter.replayed", str(letter_id), actor, job.tenant, diff)], now)
         return Replay(run_id, original.scheduled_for, is_new=True)
 
@@ -87,6 +86,20 @@ def delete_letter(letter_id: UUID, now: datetime, actor: Actor, principal: Princ
             raise _not_found(letter_id)
         diff = {"job_key": letter.job.job_key}
         record_events([_event("dead_letter.deleted", str(letter_id), actor, letter.job.tenant, diff)], now)
+
+
+def note_letter(letter_id: UUID, note: Any, now: datetime, actor: Actor, principal: Principal | None = None) -> None:
+    """Write on a letter what somebody found out, in place of what stood there; at most 1,000 characters, none takes it
+    away. Raises NotFound, InvalidInput."""
+    note = text_of("note", note, most=NOTE_MOST_CHARACTERS).strip()
+    with write_transaction():
+        letter = _visible(principal).select_for_update(of=("self",)).select_related("job").filter(pk=letter_id).first()
+        if letter is None:
+            raise _not_found(letter_id)
+        before, tenant = letter.note, letter.job.tenant
+        DeadLetter.objects.filter(pk=letter_id).update(note=note)
+        diff = {"job_key": letter.job.job_key, "note": [before, note]}
+        record_events([_event("dead_letter.noted", str(letter_id), actor, tenant, diff)], now)
 
 
 def delete_letters(
@@ -110,7 +123,7 @@ def delete_letters(
     if job_key is not None:
         letters = letters.filter(job__job_key=job_key_of("job_key", job_key))
     if ids is not None:
-        wanted = _ids_of(ids)
+        wanted = uuids_of("ids", ids, most=MOST_IDS)
         return sum(_delete_batch(letters.filter(pk__in=chunk), now, actor) for chunk in chunks(wanted))
     deleted = 0
     # Those that come while this goes on are not meant.
@@ -124,33 +137,18 @@ def _delete_batch(letters: Any, now: datetime, actor: Actor) -> int:
         # Locked in one order before any goes: two who throw away the same ones neither meet in a circle nor both count.
         oldest = letters.select_related("job").select_for_update(of=("self",)).order_by("created_at", "pk")
         batch = list(oldest[:WRITE_BATCH_ROWS])
-        found = Counter(letter.job.tenant for letter in batch)
+        found: dict[str, list[UUID]] = {}
+        for letter in batch:
+            found.setdefault(letter.job.tenant, []).append(letter.pk)
         deleted, _ = DeadLetter.objects.filter(pk__in=[letter.pk for letter in batch]).delete()
         record_events(
             (
-                _event("dead_letters.deleted", "", actor, tenant, {"count": count})
-                for tenant, count in sorted(found.items())
+                _event("dead_letters.deleted", "", actor, tenant, {"count": len(gone), "ids": [*map(str, gone)]})
+                for tenant, gone in sorted(found.items())
             ),
             now,
         )
         return deleted
-
-
-def _ids_of(ids: Any) -> list[UUID]:
-    if not isinstance(ids, list) or len(ids) > MOST_IDS:
-        raise InvalidInput.of("ids", f"ids is a list of at most {MOST_IDS} ids of letters.")
-    return list(dict.fromkeys(_id_of(item) for item in ids))
-
-
-def _id_of(item: Any) -> UUID:
-    if isinstance(item, UUID):
-        return item
-    try:
-        if isinstance(item, str) and len(item) in (32, 36):
-            return UUID(item)
-    except ValueError:
-        pass
-    raise InvalidInput.of("ids", "An id is a uuid such as 018f4e9c-8a1b-7c3d-9e2f-0123456789ab.")
 
 
 def _visible(principal: Principal | None) -> Any:

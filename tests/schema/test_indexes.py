@@ -22,6 +22,7 @@ QUERIES = {
     "audit_by_target": (
         "SELECT * FROM runners_auditevent WHERE target_type = 'run' AND target_id = '1' ORDER BY id DESC LIMIT 100"
     ),
+    "audit_by_history": "SELECT * FROM runners_auditevent WHERE history = 'job/1' ORDER BY id DESC LIMIT 100",
     "audit_by_action": "SELECT count(*) FROM runners_auditevent WHERE action = 'run.lost'",
     "heartbeat_by_kind": "SELECT max(beat_at) FROM runners_heartbeat WHERE kind = 'serve'",
     "runner_by_last_poll": "SELECT * FROM runners_runner WHERE last_poll_at < @INSTANT",
@@ -74,7 +75,8 @@ QUERIES = {
         "SELECT * FROM scheduler_deadletter WHERE job_id = 1 ORDER BY created_at DESC, id DESC LIMIT 100"
     ),
     "dead_letter_by_fingerprint": (
-        "SELECT * FROM scheduler_deadletter WHERE fingerprint = 'exit code <n>' ORDER BY created_at DESC, id DESC LIMIT 50"
+        "SELECT * FROM scheduler_deadletter WHERE fingerprint = 'exit code <n>' "
+        "ORDER BY created_at DESC, id DESC LIMIT 50"
     ),
     "dead_letter_by_expiry": (
         "SELECT id FROM scheduler_deadletter WHERE expires_at IS NOT NULL AND expires_at <= @INSTANT"
