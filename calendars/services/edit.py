@@ -22,6 +22,7 @@ from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict, NotFound
 from croniq_site.kernel.text import cleaned, is_printable_name
 from runners.services.audit import SYSTEM, Actor, Event, record_events
+from runners.services.file_managed import refuse_file_managed
 
 LONGEST_DESCRIPTION = 10_000
 FIELDS = ("name", "timezone", "description", "rules")
@@ -73,11 +74,13 @@ def save_calendar(
     actor: Actor = SYSTEM,
     tenant: str = "default",
     calendar: Calendar | None = None,
+    managed_by: str = "api",
 ) -> SavedCalendar:
     """Make a calendar of ``values``, or change ``calendar`` by them (what is missing stays as it is).
 
     ``rules``, if given, are all rules, in order. Refuses as `checked_calendar`, a name that is taken (`Conflict`
-    ``calendar_exists``), a calendar deleted meanwhile (`NotFound`). A save that changes nothing writes nothing.
+    ``calendar_exists``), a calendar deleted meanwhile (`NotFound`), one of a jobs file (`Conflict` ``file_managed``)
+    unless ``managed_by``, which says who writes, is that file. A save that changes nothing writes nothing.
     """
     checked = checked_calendar(values)
     if calendar is None:
@@ -86,12 +89,21 @@ def save_calendar(
                 raise InvalidField(name, f"A calendar needs its {name}.")
     try:
         with write_transaction():
-            return _create(checked, now, actor, tenant) if calendar is None else _change(calendar, checked, now, actor)
+            if calendar is None:
+                return _create(checked, now, actor, tenant, managed_by)
+            return _change(calendar, checked, now, actor, managed_by)
     except IntegrityError:
         raise Conflict(f"There is a calendar named {checked.get('name')!r} already.", code="calendar_exists") from None
 
 
-def delete_calendar(calendar: Calendar, now: datetime, *, actor: Actor = SYSTEM, users: Sequence[str] = ()) -> None:
+def delete_calendar(
+    calendar: Calendar,
+    now: datetime,
+    *,
+    actor: Actor = SYSTEM,
+    users: Sequence[str] = (),
+    managed_by: str = "api",
+) -> None:
     """Delete a calendar that nobody uses.
 
     ``users``: the keys of the jobs that use it, which only the scheduler knows; with any it is refused (`Conflict`
@@ -102,6 +114,9 @@ def delete_calendar(calendar: Calendar, now: datetime, *, actor: Actor = SYSTEM,
         raise Conflict(f"Calendar {calendar.name!r} is used by {some}.", code="calendar_in_use")
     try:
         with write_transaction():
+            row = lock_calendar(calendar.pk)
+            if row is not None:
+                refuse_file_managed("calendar", row.name, row.managed_by, row.tenant, by=managed_by)
             deleted, _ = Calendar.objects.filter(pk=calendar.pk).delete()
             if deleted == 0:
                 raise NotFound(f"There is no calendar {calendar.name!r} any more.")
@@ -149,18 +164,21 @@ def _checked_rules(rules: object) -> list[dict[str, object]]:
     return rows
 
 
-def _create(checked: dict[str, object], now: datetime, actor: Actor, tenant: str) -> SavedCalendar:
+def _create(checked: dict[str, object], now: datetime, actor: Actor, tenant: str, managed_by: str) -> SavedCalendar:
     columns = {name: value for name, value in checked.items() if name != "rules"}
-    calendar = Calendar.objects.create(tenant=tenant, created_at=now, updated_at=now, **columns)
+    calendar = Calendar.objects.create(tenant=tenant, managed_by=managed_by, created_at=now, updated_at=now, **columns)
     _replace_rules(calendar, checked.get("rules", []))
     record_events([_event("calendar.created", calendar, actor, {"timezone": calendar.timezone})], now)
     return SavedCalendar(calendar, created=True, fires_may_change=True)
 
 
-def _change(calendar: Calendar, checked: dict[str, object], now: datetime, actor: Actor) -> SavedCalendar:
+def _change(
+    calendar: Calendar, checked: dict[str, object], now: datetime, actor: Actor, managed_by: str
+) -> SavedCalendar:
     row = lock_calendar(calendar.pk)
     if row is None:
         raise NotFound(f"There is no calendar {calendar.name!r} any more.")
+    refuse_file_managed("calendar", row.name, row.managed_by, row.tenant, by=managed_by)
     rules = [rule_values(rule) for rule in row.rules.all()]
     before = {"name": row.name, "timezone": row.timezone, "description": row.description, "rules": rules}
     diff = {name: [_plain(before[name]), _plain(value)] for name, value in checked.items() if before[name] != value}

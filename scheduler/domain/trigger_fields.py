@@ -6,12 +6,35 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, time
 from typing import Any
 
+from calendars.domain.rules import OnBlocked
 from calendars.domain.zones import load_zone
 from croniq_site.kernel.errors import InvalidInput
 from scheduler.domain.durations import checked_duration, parse_duration
 from scheduler.domain.inputs import flag_of
 from scheduler.domain.job_fields import refuse_unknown
 from scheduler.domain.schedules import SHORTEST_PERIOD, CronSchedule, IntervalSchedule, OnceSchedule, parse_on_blocked
+
+COLUMNS = (
+    "kind",
+    "cron_expression",
+    "every",
+    "anchor_at",
+    "run_at",
+    "timezone",
+    "on_blocked",
+    "window_start",
+    "window_end",
+    "not_before",
+    "not_after",
+    "enabled",
+)
+NEW: dict[str, Any] = dict.fromkeys(COLUMNS) | {
+    "cron_expression": "",
+    "timezone": "",
+    "on_blocked": OnBlocked.ADVANCE.value,
+    "enabled": True,
+}
+"""The columns of a trigger of which nothing was said yet."""
 
 KINDS = {"cron_expression": "cron", "every": "interval", "run_at": "once"}
 SCHEDULE = {*KINDS, "anchor"}

@@ -20,13 +20,14 @@ def edit_calendar(
     actor: Actor = SYSTEM,
     tenant: str = "default",
     calendar: Calendar | None = None,
+    managed_by: str = "api",
 ) -> SavedCalendar:
     """Make or change a calendar as `save_calendar` does, and plan every job that uses it again, in one transaction."""
     while True:
         with write_transaction():
             if calendar is not None and not _lock_with_users(calendar.pk):
                 continue  # let go of all and begin again: who was first holds a job and may want the calendar
-            saved = save_calendar(values, now, actor=actor, tenant=tenant, calendar=calendar)
+            saved = save_calendar(values, now, actor=actor, tenant=tenant, calendar=calendar, managed_by=managed_by)
             if saved.fires_may_change and not saved.created:
                 replan_calendar(saved.calendar.pk, now)
             return saved
@@ -45,8 +46,8 @@ def _user_ids(calendar_id: int) -> set[int]:
     return set(Trigger.objects.filter(calendar_id=calendar_id).values_list("job_id", flat=True))
 
 
-def remove_calendar(calendar: Calendar, now: datetime, *, actor: Actor = SYSTEM) -> None:
+def remove_calendar(calendar: Calendar, now: datetime, *, actor: Actor = SYSTEM, managed_by: str = "api") -> None:
     """Delete a calendar; refused (`Conflict` ``calendar_in_use``), naming the jobs, while a trigger uses it."""
     with write_transaction():
         users = Trigger.objects.filter(calendar=calendar).values_list("job__job_key", flat=True).distinct()
-        delete_calendar(calendar, now, actor=actor, users=list(users))
+        delete_calendar(calendar, now, actor=actor, users=list(users), managed_by=managed_by)

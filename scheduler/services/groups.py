@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from croniq_site.kernel.database import chunks, write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.services.audit import Actor, Event, record_events
+from runners.services.file_managed import refuse_file_managed
 from scheduler.domain.budgets import Limits
 from scheduler.domain.inputs import name_of, whole_number_of
 from scheduler.models import ConcurrencyGroup, Job, QueueEntry, Slot
@@ -18,6 +19,7 @@ from scheduler.services.admit import settle_later
 from scheduler.sql.locks import share_group
 
 MOST_CONCURRENT = 10_000
+NO_GROUP = "There is no concurrency group of that name; make it first."
 
 
 def group_named(name: str, tenant: str) -> ConcurrencyGroup:
@@ -25,24 +27,33 @@ def group_named(name: str, tenant: str) -> ConcurrencyGroup:
     is none. The lock on it comes before that of its domain, as for an edit of the group itself."""
     group = ConcurrencyGroup.objects.filter(tenant=tenant, name=name).first()
     if group is None or not share_group(group.pk):
-        raise InvalidInput.of("concurrency_group", "There is no concurrency group of that name; make it first.")
+        raise InvalidInput.of("concurrency_group", NO_GROUP)
     return group
 
 
-def save_group(name: Any, max_concurrent: Any, now: datetime, actor: Actor, tenant: str) -> bool:
-    """Make the tenant's group, or give it another limit; return whether it is new. Audited.
+def checked_group(name: Any, max_concurrent: Any) -> None:
+    """Refuse (`InvalidInput` by field) what is no group."""
+    name_of("name", name)
+    whole_number_of("max_concurrent", max_concurrent, 1, MOST_CONCURRENT)
+
+
+def save_group(
+    name: Any, max_concurrent: Any, now: datetime, actor: Actor, tenant: str, managed_by: str = "api"
+) -> bool:
+    """Make the tenant's group, or give it another limit; return whether it is new. Audited. ``managed_by``: who writes.
+    Raises InvalidInput by field, Conflict ``file_managed``.
 
     What runs goes on, also beyond a lower limit; what waits is admitted by the new one, also what had its slots
     already and was not claimed yet.
     """
-    name_of("name", name)
-    whole_number_of("max_concurrent", max_concurrent, 1, MOST_CONCURRENT)
+    checked_group(name, max_concurrent)
     with write_transaction():
         group = _locked(name, tenant)
         if group is None:
-            group, is_new = _made(name, max_concurrent, tenant)
+            group, is_new = _made(name, max_concurrent, tenant, managed_by)
         else:
             is_new = False
+        refuse_file_managed("group", name, group.managed_by, tenant, by=managed_by)
         if not is_new and group.max_concurrent == max_concurrent:
             return False
         before = None if is_new else group.max_concurrent
@@ -54,12 +65,13 @@ def save_group(name: Any, max_concurrent: Any, now: datetime, actor: Actor, tena
         return is_new
 
 
-def delete_group(name: Any, now: datetime, actor: Actor, tenant: str) -> None:
+def delete_group(name: Any, now: datetime, actor: Actor, tenant: str, managed_by: str = "api") -> None:
     """Delete a group that no job and no unfinished run needs; Conflict otherwise, NotFound where there is none."""
     with write_transaction():
         group = _locked(name_of("name", name), tenant)
         if group is None:
             raise NotFound(f"There is no concurrency group {name!r}.")
+        refuse_file_managed("group", name, group.managed_by, tenant, by=managed_by)
         jobs = Job.objects.filter(concurrency_group=group)
         if jobs.filter(deleted_at__isnull=True).exists() or QueueEntry.objects.filter(job__in=jobs).exists():
             raise Conflict(f"Jobs are limited by the group {name!r} still.", code="group_in_use")
@@ -73,10 +85,11 @@ def _locked(name: str, tenant: str) -> ConcurrencyGroup | None:
     return ConcurrencyGroup.objects.select_for_update().filter(tenant=tenant, name=name).first()
 
 
-def _made(name: str, max_concurrent: int, tenant: str) -> tuple[ConcurrencyGroup, bool]:
+def _made(name: str, max_concurrent: int, tenant: str, managed_by: str) -> tuple[ConcurrencyGroup, bool]:
+    columns = {"tenant": tenant, "name": name, "max_concurrent": max_concurrent, "managed_by": managed_by}
     try:
         with transaction.atomic():
-            return ConcurrencyGroup.objects.create(tenant=tenant, name=name, max_concurrent=max_concurrent), True
+            return ConcurrencyGroup.objects.create(**columns), True
     except IntegrityError:
         # Somebody made it in this moment.
         group = _locked(name, tenant)

@@ -13,6 +13,7 @@ from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transact
 from croniq_site.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from runners.domain.scopes import Principal
 from runners.services.audit import Actor, Event, record_events
+from runners.services.file_managed import refuse_file_managed
 from scheduler.domain.actions import needs_exec
 from scheduler.domain.job_fields import job_columns, job_key_of
 from scheduler.models import Job, QueueEntry, Run, Slot, Trigger
@@ -46,9 +47,11 @@ def save_job(
 
     ``fields`` are those of the wire, null = default; a missing one is untouched if ``partial`` (then the job must
     exist), else the default. ``principal`` None is trusted (a command, an administrator). An edit reaches runs that
-    wait: their lane, lease, timeout and limits. Saving what is there already changes nothing.
+    wait: their lane, lease, timeout and limits. Saving what is there already changes nothing. ``managed_by``: who
+    writes, and who has the say in a job that is new.
 
-    Raises InvalidInput by field, NotFound (unknown, or another tenant's), Forbidden (an action without ``jobs:exec``).
+    Raises InvalidInput by field, NotFound (unknown, or another tenant's), Forbidden (an action without ``jobs:exec``),
+    Conflict ``file_managed``.
     """
     job_key = job_key_of("job_key", fields.get("job_key"))
     columns = job_columns({name: value for name, value in fields.items() if name != "managed_by"}, partial=partial)
@@ -60,6 +63,7 @@ def save_job(
                 job = lock_job_of_key(job_key, principal) if partial else find_job_of_key(job_key, principal)
                 named = _with_group(columns, job, principal)
                 if job is not None:
+                    refuse_file_managed("job", job.job_key, job.managed_by, job.tenant, by=managed_by)
                     return _edit(job, named, now, actor, principal, fields.get("managed_by")), False
                 return _make(job_key, named, now, actor, principal, managed_by), True
         except IntegrityError:
@@ -113,11 +117,14 @@ def _not_found(job_key: str) -> NotFound:
     return NotFound(f"There is no job {job_key!r} that this key may see.")
 
 
-def delete_job(job_key: str, now: datetime, actor: Actor, principal: Principal | None = None) -> None:
+def delete_job(
+    job_key: str, now: datetime, actor: Actor, principal: Principal | None = None, managed_by: str = "api"
+) -> None:
     """Delete a job. What of it is claimed finishes; what waits is cancelled, what was only planned never was. Its key
-    is free for a new job at once."""
+    is free for a new job at once. Conflict ``file_managed`` as for an edit."""
     with write_transaction():
         job = lock_job_of_key(job_key, principal)
+        refuse_file_managed("job", job.job_key, job.managed_by, job.tenant, by=managed_by)
         lock_entries_of(job)
         job.triggers.all().delete()
         planned = set(planned_of(job, now))

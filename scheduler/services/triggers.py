@@ -9,39 +9,22 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 
+from calendars.domain.rules import CalendarSpec
 from calendars.models import Calendar
 from calendars.queries.specs import calendar_named, calendar_spec
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import InvalidInput, NotFound
 from runners.domain.scopes import Principal
 from runners.services.audit import SYSTEM, Actor, Event, record_events
+from runners.services.file_managed import refuse_file_managed
 from scheduler.domain.schedules import refuse_never
-from scheduler.domain.trigger_fields import trigger_columns
+from scheduler.domain.trigger_fields import COLUMNS, NEW, trigger_columns
 from scheduler.models import Job, Trigger
 from scheduler.queries.fires import schedule_of, trigger_fires
 from scheduler.services.replan import lock_job, replan_job
 from scheduler.sql.locks import share_calendar
 
-COLUMNS = (
-    "kind",
-    "cron_expression",
-    "every",
-    "anchor_at",
-    "run_at",
-    "timezone",
-    "on_blocked",
-    "window_start",
-    "window_end",
-    "not_before",
-    "not_after",
-    "enabled",
-)
-NEW: dict[str, Any] = dict.fromkeys(COLUMNS) | {
-    "cron_expression": "",
-    "timezone": "",
-    "on_blocked": Trigger.OnBlocked.ADVANCE.value,
-    "enabled": True,
-}
+NO_CALENDAR = "There is no calendar of that name."
 
 
 def save_trigger(
@@ -62,12 +45,13 @@ def save_trigger(
 
     The job is planned again in the same transaction, so that what is due soon is there at once; saving what is there
     already changes nothing. Raises InvalidInput by field, also where the schedule would never fire; NotFound if the
-    job or the trigger is gone.
+    job or the trigger is gone; Conflict ``file_managed`` where a jobs file has the say in the job.
     """
     with write_transaction():
         locked = lock_job(job.pk)
         if locked is None:
             raise NotFound(f"The job {job.job_key!r} is deleted.")
+        refuse_file_managed("job", locked.job_key, locked.managed_by, locked.tenant, by=managed_by)
         row = _row(locked, trigger, managed_by, now)
         is_new = trigger is None
         before = {name: getattr(row, name) for name in COLUMNS}
@@ -87,7 +71,7 @@ def save_trigger(
         for name, value in changed.items():
             setattr(row, name, value)
         if row.enabled or is_new:
-            _refuse_never(row, now)
+            refuse_never_firing(row, now, calendar_spec(row.calendar) if row.calendar is not None else None)
         row.config_error, row.updated_at = "", now
         row.save(force_insert=is_new, force_update=not is_new)
         replan_job(locked, now, edited={row.pk})
@@ -99,7 +83,12 @@ def save_trigger(
 
 
 def delete_trigger(
-    trigger_id: UUID, now: datetime, *, actor: Actor = SYSTEM, principal: Principal | None = None
+    trigger_id: UUID,
+    now: datetime,
+    *,
+    actor: Actor = SYSTEM,
+    principal: Principal | None = None,
+    managed_by: str = "api",
 ) -> None:
     """Delete a trigger; the planned runs that no other trigger of the job gives go with it."""
     with write_transaction():
@@ -107,6 +96,8 @@ def delete_trigger(
         if found is None or (principal is not None and not principal.sees(found.job.tenant)):
             raise NotFound(f"There is no schedule {trigger_id} that this key may see.")
         job = lock_job(found.job_id)
+        if job is not None:
+            refuse_file_managed("job", job.job_key, job.managed_by, job.tenant, by=managed_by)
         if job is None or Trigger.objects.filter(pk=trigger_id).delete()[0] == 0:
             raise NotFound(f"The schedule {trigger_id} was deleted meanwhile.")
         replan_job(job, now)
@@ -135,7 +126,7 @@ def _calendar_of(name: Any, tenant: str) -> Calendar | None:
         share_calendar(found.pk)
     calendar = calendar_named(name, tenant=tenant) if found is not None else None
     if calendar is None:
-        raise InvalidInput.of("calendar", "There is no calendar of that name.")
+        raise InvalidInput.of("calendar", NO_CALENDAR)
     return calendar
 
 
@@ -143,11 +134,11 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and "\0" not in value and value.isprintable() and len(value) <= 255
 
 
-def _refuse_never(trigger: Trigger, now: datetime) -> None:
-    """Refuse, by the field that is to blame, a trigger without any fire after ``now``."""
-    if trigger_fires(trigger, after=now, count=1):
+def refuse_never_firing(trigger: Trigger, now: datetime, calendar: CalendarSpec | None) -> None:
+    """Refuse, by the field that is to blame, a trigger without any fire after ``now``. Its row, saved or not, has its
+    job; ``calendar`` is the one that it uses."""
+    if trigger_fires(trigger, after=now, count=1, calendar=calendar):
         return
-    calendar = calendar_spec(trigger.calendar) if trigger.calendar is not None else None
     refuse_never(schedule_of(trigger), after=now, calendar=calendar, on_blocked=trigger.on_blocked)
     field = "window" if trigger.window_start is not None else "not_after"
     raise InvalidInput.of(field, f"This schedule has no fire left within its {field}; it would never run.")
