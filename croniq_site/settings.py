@@ -204,7 +204,9 @@ CRONIQ_HORIZON_SECONDS = duration_seconds(env, "CRONIQ_HORIZON", default="1h", l
 CRONIQ_MAX_PLANNED = limit(env, "CRONIQ_MAX_PLANNED", most=100_000_000) or 5_000_000
 CRONIQ_POLL_HOLD_SECONDS = duration_seconds(env, "CRONIQ_POLL_HOLD", default="30s", least=1, most=30)
 CRONIQ_RUN_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_RUN_RETENTION", default="0", least=86_400)
+CRONIQ_KEEP_RUNS = limit(env, "CRONIQ_KEEP_RUNS", most=100_000)
 CRONIQ_LOG_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_LOG_RETENTION", default="0", least=3600)
+CRONIQ_AUDIT_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_AUDIT_RETENTION", default="0", least=86_400)
 CRONIQ_RUNNER_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_RUNNER_RETENTION", default="30d", least=86_400)
 CRONIQ_TENANT_MAX_CONCURRENT = limit(env, "CRONIQ_TENANT_MAX_CONCURRENT")
 CRONIQ_METRICS_ALLOW = networks(env, "CRONIQ_METRICS_ALLOW", default=["127.0.0.0/8", "::1/128"])

@@ -16,7 +16,7 @@ from factory.django import DjangoModelFactory
 from calendars.models import Calendar, CalendarRule
 from croniq_site.kernel.capabilities import COMMAND
 from croniq_site.kernel.ids import uuid7
-from runners.models import ApiClient, ApiKey, AuditEvent, Heartbeat, Outage, Runner, RunnerInstance
+from runners.models import ApiClient, ApiKey, AuditCut, AuditEvent, Heartbeat, Outage, Runner, RunnerInstance
 from scheduler.models import (
     Attempt,
     ConcurrencyGroup,
@@ -92,6 +92,13 @@ class AuditEventFactory(DjangoModelFactory):
     action = "test.happened"
     target_type = "test"
     target_id = "1"
+
+
+class AuditCutFactory(DjangoModelFactory):
+    class Meta:
+        model = AuditCut
+
+    until = NOW - timedelta(days=365)
 
 
 class HeartbeatFactory(DjangoModelFactory):

@@ -21,7 +21,8 @@ from calendars.queries.specs import RULE_COLUMNS, rule_values
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict, NotFound
 from croniq_site.kernel.text import cleaned, is_printable_name
-from runners.services.audit import SYSTEM, Actor, Event, record_events
+from runners.domain.differences import difference
+from runners.services.audit import SYSTEM, Actor, Event, Reverting, edit_event, history_of, record_events
 from runners.services.file_managed import refuse_file_managed
 
 LONGEST_DESCRIPTION = 10_000
@@ -75,12 +76,14 @@ def save_calendar(
     tenant: str = "default",
     calendar: Calendar | None = None,
     managed_by: str = "api",
+    reverting: Reverting | None = None,
 ) -> SavedCalendar:
     """Make a calendar of ``values``, or change ``calendar`` by them (what is missing stays as it is).
 
     ``rules``, if given, are all rules, in order. Refuses as `checked_calendar`, a name that is taken (`Conflict`
     ``calendar_exists``), a calendar deleted meanwhile (`NotFound`), one of a jobs file (`Conflict` ``file_managed``)
     unless ``managed_by``, which says who writes, is that file. A save that changes nothing writes nothing.
+    ``reverting``: an earlier save is taken back, if the calendar is as that one left it.
     """
     checked = checked_calendar(values)
     if calendar is None:
@@ -91,7 +94,7 @@ def save_calendar(
         with write_transaction():
             if calendar is None:
                 return _create(checked, now, actor, tenant, managed_by)
-            return _change(calendar, checked, now, actor, managed_by)
+            return _change(calendar, checked, now, actor, managed_by, reverting)
     except IntegrityError:
         raise Conflict(f"There is a calendar named {checked.get('name')!r} already.", code="calendar_exists") from None
 
@@ -117,10 +120,11 @@ def delete_calendar(
             row = lock_calendar(calendar.pk)
             if row is not None:
                 refuse_file_managed("calendar", row.name, row.managed_by, row.tenant, by=managed_by)
+            diff = {} if row is None else difference(calendar_definition(row), {})
             deleted, _ = Calendar.objects.filter(pk=calendar.pk).delete()
             if deleted == 0:
                 raise NotFound(f"There is no calendar {calendar.name!r} any more.")
-            record_events([_event("calendar.deleted", calendar, actor, {})], now)
+            record_events([_event("calendar.deleted", calendar, actor, diff)], now)
     except (ProtectedError, IntegrityError):
         raise Conflict(f"Calendar {calendar.name!r} is used by a job.", code="calendar_in_use") from None
 
@@ -168,20 +172,26 @@ def _create(checked: dict[str, object], now: datetime, actor: Actor, tenant: str
     columns = {name: value for name, value in checked.items() if name != "rules"}
     calendar = Calendar.objects.create(tenant=tenant, managed_by=managed_by, created_at=now, updated_at=now, **columns)
     _replace_rules(calendar, checked.get("rules", []))
-    record_events([_event("calendar.created", calendar, actor, {"timezone": calendar.timezone})], now)
+    record_events([_event("calendar.created", calendar, actor, difference({}, calendar_definition(calendar)))], now)
     return SavedCalendar(calendar, created=True, fires_may_change=True)
 
 
 def _change(
-    calendar: Calendar, checked: dict[str, object], now: datetime, actor: Actor, managed_by: str
+    calendar: Calendar,
+    checked: dict[str, object],
+    now: datetime,
+    actor: Actor,
+    managed_by: str,
+    reverting: Reverting | None,
 ) -> SavedCalendar:
     row = lock_calendar(calendar.pk)
     if row is None:
         raise NotFound(f"There is no calendar {calendar.name!r} any more.")
     refuse_file_managed("calendar", row.name, row.managed_by, row.tenant, by=managed_by)
-    rules = [rule_values(rule) for rule in row.rules.all()]
-    before = {"name": row.name, "timezone": row.timezone, "description": row.description, "rules": rules}
-    diff = {name: [_plain(before[name]), _plain(value)] for name, value in checked.items() if before[name] != value}
+    before = calendar_definition(row)
+    if reverting is not None:
+        reverting.check(before)
+    diff = difference(before, {**before, **{name: _plain(value) for name, value in checked.items()}})
     if not diff:
         return SavedCalendar(row, created=False, fires_may_change=False)
     for name in diff:
@@ -191,7 +201,8 @@ def _change(
     row.save(update_fields=["name", "timezone", "description", "updated_at"])
     if "rules" in diff:
         _replace_rules(row, checked["rules"])
-    record_events([_event("calendar.updated", row, actor, diff)], now)
+    history = history_of("calendar", row.pk)
+    record_events([edit_event("calendar", row.name, actor, row.tenant, diff, history, reverting)], now)
     return SavedCalendar(row, created=False, fires_may_change="rules" in diff or "timezone" in diff)
 
 
@@ -201,6 +212,17 @@ def _replace_rules(calendar: Calendar, rows: Sequence[Mapping[str, object]]) -> 
         CalendarRule(calendar=calendar, position=position, **{name: row[name] for name in RULE_COLUMNS})
         for position, row in enumerate(rows)
     )
+
+
+def calendar_definition(calendar: Calendar) -> dict[str, object]:
+    """What an edit of the calendar may set, as JSON holds it; one query for the rules."""
+    rules = [_plain(rule_values(rule)) for rule in calendar.rules.all()]
+    return {
+        "name": calendar.name,
+        "timezone": calendar.timezone,
+        "description": calendar.description,
+        "rules": rules,
+    }
 
 
 def _plain(value: object) -> object:
@@ -213,4 +235,5 @@ def _plain(value: object) -> object:
 
 
 def _event(action: str, calendar: Calendar, actor: Actor, diff: dict) -> Event:
-    return Event(action, "calendar", calendar.name, actor=actor, tenant=calendar.tenant, diff=diff)
+    history = history_of("calendar", calendar.pk)
+    return Event(action, "calendar", calendar.name, actor, calendar.tenant, diff, history)

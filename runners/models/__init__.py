@@ -1,6 +1,6 @@
-from runners.models.audit import AuditEvent
+from runners.models.audit import AuditCut, AuditEvent
 from runners.models.clients import ApiClient, ApiKey
 from runners.models.heartbeat import Heartbeat, Outage
 from runners.models.runners import Runner, RunnerInstance
 
-__all__ = ["ApiClient", "ApiKey", "AuditEvent", "Heartbeat", "Outage", "Runner", "RunnerInstance"]
+__all__ = ["ApiClient", "ApiKey", "AuditCut", "AuditEvent", "Heartbeat", "Outage", "Runner", "RunnerInstance"]

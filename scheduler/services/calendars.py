@@ -8,7 +8,7 @@ from datetime import datetime
 from calendars.models import Calendar
 from calendars.services import SavedCalendar, delete_calendar, lock_calendar, save_calendar
 from croniq_site.kernel.database import write_transaction
-from runners.services.audit import SYSTEM, Actor
+from runners.services.audit import SYSTEM, Actor, Reverting
 from scheduler.models import Trigger
 from scheduler.services.replan import lock_jobs, replan_calendar
 
@@ -21,13 +21,22 @@ def edit_calendar(
     tenant: str = "default",
     calendar: Calendar | None = None,
     managed_by: str = "api",
+    reverting: Reverting | None = None,
 ) -> SavedCalendar:
     """Make or change a calendar as `save_calendar` does, and plan every job that uses it again, in one transaction."""
     while True:
         with write_transaction():
             if calendar is not None and not _lock_with_users(calendar.pk):
                 continue  # let go of all and begin again: who was first holds a job and may want the calendar
-            saved = save_calendar(values, now, actor=actor, tenant=tenant, calendar=calendar, managed_by=managed_by)
+            saved = save_calendar(
+                values,
+                now,
+                actor=actor,
+                tenant=tenant,
+                calendar=calendar,
+                managed_by=managed_by,
+                reverting=reverting,
+            )
             if saved.fires_may_change and not saved.created:
                 replan_calendar(saved.calendar.pk, now)
             return saved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,11 +11,12 @@ from django.db import IntegrityError, transaction
 
 from croniq_site.kernel.database import chunks, write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
-from runners.services.audit import Actor, Event, record_events
+from runners.services.audit import Actor, Event, Reverting, edit_event, history_of, record_events
 from runners.services.file_managed import refuse_file_managed
 from scheduler.domain.budgets import Limits
 from scheduler.domain.inputs import name_of, whole_number_of
 from scheduler.models import ConcurrencyGroup, Job, QueueEntry, Slot
+from scheduler.queries.definitions import group_definition
 from scheduler.services.admit import settle_later
 from scheduler.sql.locks import share_group
 
@@ -38,7 +40,13 @@ def checked_group(name: Any, max_concurrent: Any) -> None:
 
 
 def save_group(
-    name: Any, max_concurrent: Any, now: datetime, actor: Actor, tenant: str, managed_by: str = "api"
+    name: Any,
+    max_concurrent: Any,
+    now: datetime,
+    actor: Actor,
+    tenant: str,
+    managed_by: str = "api",
+    reverting: Reverting | None = None,
 ) -> bool:
     """Make the tenant's group, or give it another limit; return whether it is new. Audited. ``managed_by``: who writes.
     Raises InvalidInput by field, Conflict ``file_managed``.
@@ -54,14 +62,17 @@ def save_group(
         else:
             is_new = False
         refuse_file_managed("group", name, group.managed_by, tenant, by=managed_by)
+        if reverting is not None:
+            reverting.check(group_definition(group))
         if not is_new and group.max_concurrent == max_concurrent:
             return False
         before = None if is_new else group.max_concurrent
         if not is_new:
             ConcurrencyGroup.objects.filter(pk=group.pk).update(max_concurrent=max_concurrent)
             _gate_again(group, now)
-        action = "group.created" if is_new else "group.updated"
-        record_events([Event(action, "group", name, actor, tenant, {"max_concurrent": [before, max_concurrent]})], now)
+        diff, history = {"max_concurrent": [before, max_concurrent]}, history_of("group", group.pk)
+        event = edit_event("group", name, actor, tenant, diff, history, reverting)
+        record_events([replace(event, action="group.created") if is_new else event], now)
         return is_new
 
 
@@ -76,8 +87,9 @@ def delete_group(name: Any, now: datetime, actor: Actor, tenant: str, managed_by
         if jobs.filter(deleted_at__isnull=True).exists() or QueueEntry.objects.filter(job__in=jobs).exists():
             raise Conflict(f"Jobs are limited by the group {name!r} still.", code="group_in_use")
         jobs.update(concurrency_group=None)
+        diff, history = {"max_concurrent": [group.max_concurrent, None]}, history_of("group", group.pk)
         group.delete()
-        record_events([Event("group.deleted", "group", name, actor, tenant)], now)
+        record_events([Event("group.deleted", "group", name, actor, tenant, diff, history)], now)
 
 
 def _locked(name: str, tenant: str) -> ConcurrencyGroup | None:

@@ -11,12 +11,14 @@ from django.db import IntegrityError
 from calendars.models import Calendar
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
 from croniq_site.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
+from runners.domain.differences import difference
 from runners.domain.scopes import Principal
-from runners.services.audit import Actor, Event, record_events
+from runners.services.audit import Actor, Event, Reverting, edit_event, history_of, record_events
 from runners.services.file_managed import refuse_file_managed
 from scheduler.domain.actions import needs_exec
 from scheduler.domain.job_fields import job_columns, job_key_of
 from scheduler.models import Job, QueueEntry, Run, Slot, Trigger
+from scheduler.queries.definitions import job_definition, own_words, trigger_definition, usual_job
 from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.groups import group_named
 from scheduler.services.lanes import lane_of
@@ -31,8 +33,7 @@ _ROUTE = {"tenant", "require", "prefer", "priority", "pin", "action"}
 _FOLLOWED = _ROUTE | {"lease_seconds", "timeout_seconds", "max_retries", "max_losses"}
 """Columns that runs in the queue follow: their entries are locked before any is changed, in the order of ids."""
 _LIMITS = {"tenant", "max_concurrent", "concurrency_group_id", "overlap"}
-_SECRET = {"action", "metadata"}
-"""Columns whose values the audit leaves out: they may hold what is nobody's business."""
+_MOST_SCHEDULES_TOLD = 20
 
 
 def save_job(
@@ -42,16 +43,17 @@ def save_job(
     principal: Principal | None = None,
     partial: bool = False,
     managed_by: str = "api",
+    reverting: Reverting | None = None,
 ) -> tuple[Job, bool]:
     """Make or edit the job that ``fields["job_key"]`` names; return it and whether it is new.
 
     ``fields`` are those of the wire, null = default; a missing one is untouched if ``partial`` (then the job must
     exist), else the default. ``principal`` None is trusted (a command, an administrator). An edit reaches runs that
     wait: their lane, lease, timeout and limits. Saving what is there already changes nothing. ``managed_by``: who
-    writes, and who has the say in a job that is new.
+    writes, and who has the say in a job that is new. ``reverting``: the edit takes an earlier one back.
 
     Raises InvalidInput by field, NotFound (unknown, or another tenant's), Forbidden (an action without ``jobs:exec``),
-    Conflict ``file_managed``.
+    Conflict ``file_managed``, and ``changed_since`` of `Reverting`.
     """
     job_key = job_key_of("job_key", fields.get("job_key"))
     columns = job_columns({name: value for name, value in fields.items() if name != "managed_by"}, partial=partial)
@@ -64,7 +66,7 @@ def save_job(
                 named = _with_group(columns, job, principal)
                 if job is not None:
                     refuse_file_managed("job", job.job_key, job.managed_by, job.tenant, by=managed_by)
-                    return _edit(job, named, now, actor, principal, fields.get("managed_by")), False
+                    return _edit(job, named, now, actor, principal, fields.get("managed_by"), reverting), False
                 return _make(job_key, named, now, actor, principal, managed_by), True
         except IntegrityError:
             if is_last:
@@ -126,6 +128,9 @@ def delete_job(
         job = lock_job_of_key(job_key, principal)
         refuse_file_managed("job", job.job_key, job.managed_by, job.tenant, by=managed_by)
         lock_entries_of(job)
+        diff = difference(_told(job), {})
+        if schedules := [trigger_definition(one) for one in job.triggers.all()[:_MOST_SCHEDULES_TOLD]]:
+            diff["schedules"] = [schedules, None]
         job.triggers.all().delete()
         planned = set(planned_of(job, now))
         waiting = list(QueueEntry.objects.filter(job=job, state__in=WAITING).values_list("run_id", flat=True))
@@ -138,7 +143,8 @@ def delete_job(
         Job.objects.filter(pk=job.pk).update(deleted_at=now, is_active=False, updated_at=now)
         if is_limited(job):
             settle_later([domain_of(job)], now)
-        record_events([Event("job.deleted", "job", job.job_key, actor, job.tenant)], now)
+        history = history_of("job", job.pk)
+        record_events([Event("job.deleted", "job", job.job_key, actor, job.tenant, diff, history)], now)
 
 
 def activate(job_key: str, now: datetime, actor: Actor, principal: Principal | None = None) -> Job:
@@ -171,8 +177,14 @@ def _make(
     job = Job(job_key=job_key, managed_by=managed_by, created_at=now, updated_at=now, **columns)
     job.lane = lane_of(job)
     job.save(force_insert=True)
-    record_events([Event("job.created", "job", job_key, actor, job.tenant, {"managed_by": managed_by})], now)
+    diff = {"managed_by": managed_by, **difference({}, _told(job))}
+    record_events([Event("job.created", "job", job_key, actor, job.tenant, diff, history_of("job", job.pk))], now)
     return job
+
+
+def _told(job: Job) -> dict[str, Any]:
+    """What the audit tells of a job that begins or ends: what is not as usual in it."""
+    return own_words(job_definition(job), usual_job())
 
 
 def _edit(
@@ -182,16 +194,17 @@ def _edit(
     actor: Actor,
     principal: Principal | None,
     managed_by: object,
+    reverting: Reverting | None,
 ) -> Job:
     if managed_by not in (None, job.managed_by):
         raise InvalidInput.of("managed_by", f"managed_by cannot be changed; this job's is {job.managed_by!r}.")
     changes = {column: value for column, value in columns.items() if getattr(job, column) != value}
-    if not changes:
+    if not changes and reverting is None:
         return job
+    before = job_definition(job)
+    if reverting is not None:
+        reverting.check(before)
     _refuse_without_exec(job.action, changes, principal)
-    diff = {
-        column: "changed" if column in _SECRET else [getattr(job, column), value] for column, value in changes.items()
-    }
     domain_before = domain_of(job)
     for column, value in changes.items():
         setattr(job, column, value)
@@ -209,7 +222,8 @@ def _edit(
         _bring_limits_to_waiting(job, domain_before, now)
     if {"is_active", "tenant"} & changes.keys():
         replan_job(job, now, edited=None)
-    record_events([Event("job.updated", "job", job.job_key, actor, job.tenant, diff)], now)
+    diff, history = difference(before, job_definition(job)), history_of("job", job.pk)
+    record_events([edit_event("job", job.job_key, actor, job.tenant, diff, history, reverting)], now)
     return job
 
 

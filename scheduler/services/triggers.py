@@ -14,12 +14,14 @@ from calendars.models import Calendar
 from calendars.queries.specs import calendar_named, calendar_spec
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import InvalidInput, NotFound
+from runners.domain.differences import difference
 from runners.domain.scopes import Principal
-from runners.services.audit import SYSTEM, Actor, Event, record_events
+from runners.services.audit import SYSTEM, Actor, Event, Reverting, edit_event, history_of, record_events
 from runners.services.file_managed import refuse_file_managed
 from scheduler.domain.schedules import refuse_never
 from scheduler.domain.trigger_fields import COLUMNS, NEW, trigger_columns
 from scheduler.models import Job, Trigger
+from scheduler.queries.definitions import trigger_definition
 from scheduler.queries.fires import schedule_of, trigger_fires
 from scheduler.services.replan import lock_job, replan_job
 from scheduler.sql.locks import share_calendar
@@ -36,6 +38,7 @@ def save_trigger(
     trigger: Trigger | None = None,
     partial: bool = True,
     managed_by: str = "api",
+    reverting: Reverting | None = None,
 ) -> tuple[Trigger, bool]:
     """Make a trigger of ``job``, or edit ``trigger``; return it and whether it is new.
 
@@ -54,6 +57,9 @@ def save_trigger(
         refuse_file_managed("job", locked.job_key, locked.managed_by, locked.tenant, by=managed_by)
         row = _row(locked, trigger, managed_by, now)
         is_new = trigger is None
+        definition = {} if is_new else trigger_definition(row)
+        if reverting is not None and not is_new:
+            reverting.check(definition)
         before = {name: getattr(row, name) for name in COLUMNS}
         calendar_before = row.calendar_id
         columns = trigger_columns(
@@ -76,9 +82,8 @@ def save_trigger(
         row.save(force_insert=is_new, force_update=not is_new)
         replan_job(locked, now, edited={row.pk})
         row.refresh_from_db(fields=["cursor_at", "next_materialize_at", "config_error"])
-        action = "trigger.created" if is_new else "trigger.updated"
-        diff = {"job_key": locked.job_key, "changed": sorted(changed)}
-        record_events([Event(action, "trigger", str(row.pk), actor, locked.tenant, diff)], now)
+        diff = {"job_key": locked.job_key, **difference(definition, trigger_definition(row))}
+        record_events([_event(row, actor, diff, reverting, is_new=is_new)], now)
         return row, is_new
 
 
@@ -98,11 +103,23 @@ def delete_trigger(
         job = lock_job(found.job_id)
         if job is not None:
             refuse_file_managed("job", job.job_key, job.managed_by, job.tenant, by=managed_by)
-        if job is None or Trigger.objects.filter(pk=trigger_id).delete()[0] == 0:
+        # Read under the lock: what goes is what the audit tells.
+        gone = Trigger.objects.select_related("calendar").filter(pk=trigger_id).first()
+        if job is None or gone is None or Trigger.objects.filter(pk=trigger_id).delete()[0] == 0:
             raise NotFound(f"The schedule {trigger_id} was deleted meanwhile.")
         replan_job(job, now)
-        diff = {"job_key": job.job_key}
-        record_events([Event("trigger.deleted", "trigger", str(trigger_id), actor, job.tenant, diff)], now)
+        diff = {"job_key": job.job_key, **difference(trigger_definition(gone), {})}
+        history = history_of("job", job.pk)
+        record_events([Event("trigger.deleted", "trigger", str(trigger_id), actor, job.tenant, diff, history)], now)
+
+
+def _event(row: Trigger, actor: Actor, diff: dict[str, Any], reverting: Reverting | None, *, is_new: bool) -> Event:
+    history = history_of("job", row.job_id)
+    if not is_new:
+        return edit_event("trigger", str(row.pk), actor, row.job.tenant, diff, history, reverting)
+    if reverting is not None:
+        diff = {**diff, "reverts": str(reverting.event_id)}
+    return Event("trigger.created", "trigger", str(row.pk), actor, row.job.tenant, diff, history)
 
 
 def _row(job: Job, trigger: Trigger | None, managed_by: str, now: datetime) -> Trigger:

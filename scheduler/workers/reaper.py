@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
+from runners.services.audit_retention import drop_old_events
 from scheduler.services.admit import admit
 from scheduler.services.finish import time_out
 from scheduler.services.maintenance import end_expired_maintenance
 from scheduler.services.missed import skip_missed
+from scheduler.services.newest import NewestKept
 from scheduler.services.pause import resume_expired
 from scheduler.services.release import reap_leases
 from scheduler.services.retention import (
@@ -64,6 +66,8 @@ CHORES: dict[str, Callable[[datetime, int], int]] = {
     "dead_letters": drop_expired_letters,
     "log_lines": drop_old_lines,
     "runs": drop_old_runs,
+    "newest_runs": NewestKept(),
+    "audit": drop_old_events,
     "instances": drop_deposed_instances,
     "runners": drop_dead_runners,
     "heartbeats": drop_old_heartbeats,

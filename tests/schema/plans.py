@@ -13,7 +13,10 @@ def forget_size(table: str) -> None:
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute(f"TRUNCATE {connection.ops.quote_name(table)} CASCADE")
+            name = connection.ops.quote_name(table)
+            cursor.execute(f"ALTER TABLE {name} DISABLE TRIGGER USER")
+            cursor.execute(f"TRUNCATE {name} CASCADE")
+            cursor.execute(f"ALTER TABLE {name} ENABLE TRIGGER USER")
             cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from croniq_site.kernel.errors import Conflict, Forbidden
 from runners.domain.scopes import Principal
-from runners.models import AuditEvent, RunnerInstance
+from runners.models import RunnerInstance
 from scheduler.domain.budgets import OVERLAP
 from scheduler.domain.polls import PollRequest
 from scheduler.domain.work import Ack, AckStatus, LossCause
@@ -29,6 +29,7 @@ from scheduler.services.skip import skip_next
 from tests.factories import ApiClientFactory, HeartbeatFactory, JobFactory, QueueEntryFactory, RunnerFactory
 from tests.scheduler.metrics.scrapes import scraped
 from tests.scheduler.planning.support import ACTOR, make_job, make_trigger
+from tests.support.audit import forget_audit
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -159,7 +160,8 @@ def test_pruning_whatever_was_counted_lowers_no_count(now, settings):
     QueueEntryFactory(claimed=True, job__max_losses=0, job__max_retries=0)
     reap_leases(now + 2 * MINUTE)
     before = scraped()
-    for model in (AuditEvent, RunnerInstance, Attempt, DeadLetter, SkippedSpan, QueueEntry):
+    forget_audit()
+    for model in (RunnerInstance, Attempt, DeadLetter, SkippedSpan, QueueEntry):
         model.objects.all().delete()
     assert drop_old_runs(now + timedelta(days=1)) == 1
     assert not Run.objects.exists()
