@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 from croniq_site.kernel.errors import InvalidInput
 from croniq_site.kernel.text import is_printable_name
@@ -48,6 +49,24 @@ def names_of(field: str, value: Any) -> list[str]:
     if len(value) > NAMES_MOST:
         raise InvalidInput.of(field, f"{field} has {len(value)} entries; {NAMES_MOST} are allowed.")
     return sorted({name_of(field, item) for item in value})
+
+
+def uuids_of(field: str, value: Any, *, most: int) -> list[UUID]:
+    """A list of at most ``most`` uuids, each once, in the order in which they came."""
+    if not isinstance(value, list) or len(value) > most:
+        raise InvalidInput.of(field, f"{field} is a list of at most {most} ids.")
+    return list(dict.fromkeys(_uuid_of(field, item) for item in value))
+
+
+def _uuid_of(field: str, value: Any) -> UUID:
+    if isinstance(value, UUID):
+        return value
+    try:
+        if isinstance(value, str) and len(value) in (32, 36):
+            return UUID(value)
+    except ValueError:
+        pass
+    raise InvalidInput.of(field, "An id is a uuid such as 018f4e9c-8a1b-7c3d-9e2f-0123456789ab.")
 
 
 def slug_of(field: str, value: Any) -> str:

@@ -50,9 +50,9 @@ RECORDS = [
     Mutation(
         name="replay-keeps-the-instant",
         mechanism="A replay has the instant of the run that died.",
-        file=SERVICE,
-        old="            scheduled_for=original.scheduled_for,\n",
-        new="            scheduled_for=now,\n",
+        file="scheduler/services/replays.py",
+        old="        scheduled_for=original.scheduled_for,\n",
+        new="        scheduled_for=now,\n",
         red=[
             LETTERS
             + "test_a_replay_is_a_new_run_of_the_same_instant_with_fresh_attempts_and_what_the_run_had_of_its_own"
