@@ -20,7 +20,7 @@ from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.errors import CroniqError
 from croniq_site.kernel.text import is_printable_name
 from runners.domain.scopes import SCOPES
-from runners.models import ApiClient, ApiKey, AuditCut, AuditEvent, Heartbeat, Outage, Runner, RunnerInstance
+from runners.models import ApiClient, ApiKey, AuditCut, Heartbeat, Outage, Runner, RunnerInstance
 from runners.services.audit import Actor
 from runners.services.clients import create_client, edit_client, revoke_keys
 
@@ -171,8 +171,9 @@ class RunnerInstanceAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
 
 
-@admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
+    """What happened, by whom. Registered by the scheduler, which knows how an edit is taken back."""
+
     list_display = ("created_at", "action", "target_type", "target_id", "actor_type", "actor_id", "tenant")
     search_fields = ("=action", "=target_id", "=actor_id")
     ordering = ("-created_at", "-id")

@@ -21,8 +21,8 @@ from calendars.queries.specs import RULE_COLUMNS, rule_values
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict, NotFound
 from croniq_site.kernel.text import cleaned, is_printable_name
-from runners.domain.differences import difference
-from runners.services.audit import SYSTEM, Actor, Event, Reverting, edit_event, history_of, record_events
+from runners.domain.differences import difference, history_of
+from runners.services.audit import SYSTEM, Actor, Event, Reverting, edit_event, record_events
 from runners.services.file_managed import refuse_file_managed
 
 LONGEST_DESCRIPTION = 10_000

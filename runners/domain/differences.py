@@ -31,6 +31,17 @@ WITH_SECRETS = frozenset({"action", "metadata"})
 """Fields in which whoever writes them may have written a secret."""
 
 
+def history_of(kind: str, pk: int) -> str:
+    """Name the history of a row: one of another row with the same name is another history."""
+    return f"{kind}/{pk}"
+
+
+def sides(diff: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields of a difference as they were before and as they were after; what explains it is left out."""
+    pairs = {name: pair for name, pair in diff.items() if isinstance(pair, list) and len(pair) == 2}
+    return {name: pair[0] for name, pair in pairs.items()}, {name: pair[1] for name, pair in pairs.items()}
+
+
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The fields that are not the same in both, as ``[before, after]``; one that is missing is None."""
     names = sorted({*before, *after})

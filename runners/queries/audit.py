@@ -40,3 +40,12 @@ def audit_list(filters: AuditFilter, limit: int, before: tuple[datetime, int] | 
         # The first condition says nothing new: it is what the index can begin at.
         events = events.filter(created_at__lte=at).filter(Q(created_at__lt=at) | Q(pk__lt=pk))
     return list(events.order_by("-created_at", "-pk")[:limit])
+
+
+def history(of: str, limit: int, before: int | None = None) -> list[AuditEvent]:
+    """Return at most ``limit`` edits of a definition, newest first, those under the number ``before``. ``of``: as
+    `history_of` names it."""
+    events = AuditEvent.objects.filter(history=of)
+    if before is not None:
+        events = events.filter(pk__lt=before)
+    return list(events.order_by("-pk")[:limit])

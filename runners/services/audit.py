@@ -46,11 +46,6 @@ class Event:
     history: str = ""
 
 
-def history_of(kind: str, pk: int) -> str:
-    """Name the history of a row: one of another row with the same name is another history."""
-    return f"{kind}/{pk}"
-
-
 @dataclass(frozen=True)
 class Reverting:
     """Why an edit is made: it takes back what an event tells. ``expected``: what the event left behind, as the audit

@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from scheduler.admin import calendars, jobs, runs  # noqa: F401
+from scheduler.admin import audit, calendars, jobs, runs  # noqa: F401
 
 admin.site.site_header = admin.site.site_title = "Croniq"
 admin.site.index_title = "Administration"

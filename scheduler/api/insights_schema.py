@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from scheduler.api.schema import anything, at, number, text, texts
+from scheduler.api.schema import anything, at, number, optional_text, text, texts
 from scheduler.queries.runs import STATES
 from scheduler.queries.statistics import WINDOWS
 
@@ -75,5 +75,6 @@ class AuditEventAnswer(serializers.Serializer):
     target_type = text()
     target_id = text()
     tenant = text()
-    diff = anything()
+    diff = anything(help_text="What changed, as field: [before, after]; whatever is no such pair explains it.")
+    request_id = optional_text(help_text="X-Request-ID of the request that did it, if one did.")
     created_at = at()

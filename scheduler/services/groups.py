@@ -11,7 +11,8 @@ from django.db import IntegrityError, transaction
 
 from croniq_site.kernel.database import chunks, write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
-from runners.services.audit import Actor, Event, Reverting, edit_event, history_of, record_events
+from runners.domain.differences import history_of
+from runners.services.audit import Actor, Event, Reverting, edit_event, record_events
 from runners.services.file_managed import refuse_file_managed
 from scheduler.domain.budgets import Limits
 from scheduler.domain.inputs import name_of, whole_number_of

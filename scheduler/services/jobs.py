@@ -11,9 +11,9 @@ from django.db import IntegrityError
 from calendars.models import Calendar
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
 from croniq_site.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
-from runners.domain.differences import difference
+from runners.domain.differences import difference, history_of
 from runners.domain.scopes import Principal
-from runners.services.audit import Actor, Event, Reverting, edit_event, history_of, record_events
+from runners.services.audit import Actor, Event, Reverting, edit_event, record_events
 from runners.services.file_managed import refuse_file_managed
 from scheduler.domain.actions import needs_exec
 from scheduler.domain.job_fields import job_columns, job_key_of

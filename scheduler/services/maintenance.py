@@ -15,6 +15,7 @@ from typing import Any
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, write_transaction
 from croniq_site.kernel.errors import InvalidInput
+from runners.domain.differences import difference
 from runners.services.audit import SYSTEM, Actor, Event, record_events
 from scheduler.domain.inputs import text_of
 from scheduler.domain.trigger_fields import instant_of
@@ -44,9 +45,10 @@ def begin_maintenance(now: datetime, actor: Actor, reason: Any = "", until: Any 
             Maintenance.objects.bulk_create([fresh], ignore_conflicts=True)
             row = Maintenance.objects.select_for_update().filter(is_on=True).first()
         is_new = (row.began_at, row.until, row.reason) == (now, until, reason)
+        before = {} if is_new else _state_of(row)
         Maintenance.objects.filter(pk=row.pk, is_on=True).update(until=until, reason=reason)
         row.until, row.reason = until, reason
-        diff = {"reason": reason, "until": until and until.isoformat()}
+        diff = difference(before, _state_of(row))
         action = "maintenance.began" if is_new else "maintenance.changed"
         record_events([Event(action, "system", MAINTENANCE, actor, diff=diff)], now)
         return row
@@ -89,11 +91,15 @@ def _end_step(now: datetime, actor: Actor, *, only_if_over: bool) -> int | None:
         changes: dict[str, Any] = {"skipped": row.skipped + len(gone)}
         if len(gone) < SKIPPED_PER_TRANSACTION:
             changes |= {"is_on": False, "ended_at": now}
-            diff = {"skipped": changes["skipped"]}
+            diff = {**difference(_state_of(row), {}), "skipped": changes["skipped"]}
             record_events([Event("maintenance.ended", "system", MAINTENANCE, actor, diff=diff)], now)
             wake()
         Maintenance.objects.filter(pk=row.pk, is_on=True).update(**changes)
         return len(gone)
+
+
+def _state_of(row: Maintenance) -> dict[str, Any]:
+    return {"on": True, "reason": row.reason, "until": None if row.until is None else row.until.isoformat()}
 
 
 def _fell_due(after: datetime, until: datetime) -> list[Any]:

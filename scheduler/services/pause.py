@@ -7,6 +7,7 @@ from typing import Any
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
 from croniq_site.kernel.errors import InvalidInput
+from runners.domain.differences import difference
 from runners.domain.scopes import Principal
 from runners.services.audit import SYSTEM, Actor, Event, record_events
 from scheduler.domain.inputs import text_of
@@ -49,6 +50,7 @@ def pause_job(
             reason = job.paused_reason
         if until is KEPT:
             until = job.paused_until if job.paused_until is not None and job.paused_until > now else None
+        before = _pause_of(job)
         job.paused_at, job.paused_until, job.paused_reason = job.paused_at or now, until, reason
         Job.objects.filter(pk=job.pk).update(
             paused_at=job.paused_at, paused_until=until, paused_reason=reason, updated_at=now
@@ -59,7 +61,7 @@ def pause_job(
             # Read after the update, which waited for whoever was admitting one of them.
             Slot.objects.filter(run__entry__job=job, run__entry__state=QueueEntry.State.HELD).delete()
             settle_later([domain_of(job)], now)
-        diff = {"reason": reason, "until": until and until.isoformat()}
+        diff = difference(before, _pause_of(job))
         record_events([Event("job.paused", "job", job_key, actor, job.tenant, diff)], now)
         return job
 
@@ -89,6 +91,7 @@ def resume_expired(now: datetime, limit: int = 100) -> int:
 
 
 def _resume(job: Job, now: datetime, actor: Actor) -> None:
+    before = _pause_of(job)
     job.paused_at = job.paused_until = None
     job.paused_reason = ""
     Job.objects.filter(pk=job.pk).update(paused_at=None, paused_until=None, paused_reason="", updated_at=now)
@@ -103,7 +106,17 @@ def _resume(job: Job, now: datetime, actor: Actor) -> None:
     if is_limited(job):
         settle_later([domain_of(job)], now)
     wake([job.lane_id])
-    record_events([Event("job.resumed", "job", job.job_key, actor, job.tenant, {"skipped": len(past)})], now)
+    diff = {**difference(before, _pause_of(job)), "skipped": len(past)}
+    record_events([Event("job.resumed", "job", job.job_key, actor, job.tenant, diff)], now)
+
+
+def _pause_of(job: Job) -> dict[str, Any]:
+    until = job.paused_until
+    return {
+        "paused": job.paused_at is not None,
+        "reason": job.paused_reason,
+        "until": None if until is None else until.isoformat(),
+    }
 
 
 def _scheduled(job: Job, *states: QueueEntry.State):

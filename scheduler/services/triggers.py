@@ -14,9 +14,9 @@ from calendars.models import Calendar
 from calendars.queries.specs import calendar_named, calendar_spec
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import InvalidInput, NotFound
-from runners.domain.differences import difference
+from runners.domain.differences import difference, history_of
 from runners.domain.scopes import Principal
-from runners.services.audit import SYSTEM, Actor, Event, Reverting, edit_event, history_of, record_events
+from runners.services.audit import SYSTEM, Actor, Event, Reverting, edit_event, record_events
 from runners.services.file_managed import refuse_file_managed
 from scheduler.domain.schedules import refuse_never
 from scheduler.domain.trigger_fields import COLUMNS, NEW, trigger_columns

@@ -25,6 +25,7 @@ def event_body(event: AuditEvent) -> wire.Body:
         "target_id": event.target_id,
         "tenant": event.tenant,
         "diff": event.diff,
+        "request_id": event.request_id or None,
         "created_at": wire.instant(event.created_at),
     }
 
