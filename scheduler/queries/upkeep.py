@@ -1,0 +1,67 @@
+"""How long things are kept, and how the file of a SQLite database does, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+MIB = 1_048_576
+LONG_LOG_BYTES = 256 * MIB
+"""The write-ahead log is emptied about every 16 MiB: one that is so long has a reader that never ends."""
+FREE_SHARE, FREE_BYTES = 0.25, 64 * MIB
+"""Free space in the file that is worth giving back: both, a share of it and so much."""
+
+
+def kept_for() -> list[str]:
+    """A line each on what retention is set to; what is kept for ever is said so."""
+    keep = settings.CRONIQ_KEEP_RUNS
+    return [
+        f"runs are kept {_for(settings.CRONIQ_RUN_RETENTION_SECONDS)} (CRONIQ_RUN_RETENTION)",
+        f"of each job {f'the newest {keep}' if keep else 'all'} (CRONIQ_KEEP_RUNS)",
+        f"log lines {_for(settings.CRONIQ_LOG_RETENTION_SECONDS, 'as long as their runs')} (CRONIQ_LOG_RETENTION)",
+    ]
+
+
+@dataclass(frozen=True)
+class SqliteFile:
+    """Sizes in bytes; ``log`` is the write-ahead log beside the file, ``free`` what lies unused in it."""
+
+    size: int
+    log: int
+    free: int
+
+    def advice(self) -> Iterator[str]:
+        """What somebody should do about it."""
+        if self.log > LONG_LOG_BYTES:
+            yield (
+                f"The write-ahead log has {self.log // MIB} MiB: some process reads the database and never ends. Find "
+                "and end it; the log is emptied by itself then."
+            )
+        if self.free > FREE_BYTES and self.free > FREE_SHARE * self.size:
+            yield (
+                f"{self.free // MIB} of {self.size // MIB} MiB of the database file are free. They are used again; "
+                "manage.py prune --vacuum gives them back to the disk, with Croniq stopped."
+            )
+
+
+def sqlite_file() -> SqliteFile | None:
+    """Look at the file of this database; None on PostgreSQL."""
+    if connection.vendor != "sqlite":
+        return None
+    path = Path(connection.settings_dict["NAME"])
+    log = path.with_name(f"{path.name}-wal")
+    with connection.cursor() as cursor:
+        numbers = [
+            cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        ]
+    pages, free, page_bytes = numbers
+    return SqliteFile(pages * page_bytes, log.stat().st_size if log.exists() else 0, free * page_bytes)
+
+
+def _for(seconds: float, else_: str = "for ever") -> str:
+    return f"for {timedelta(seconds=seconds)}" if seconds else else_
