@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from scheduler.dashboard.pages import live_answer, page
 from scheduler.queries.situation import situation
 from scheduler.queries.statistics import Bucket, failures_by_hour, throughput
-from scheduler.queries.trouble import SILENT, last_beats
+from scheduler.queries.trouble import SILENT
 
 WIDTH, HEIGHT = 1000, 100
 HEAT_DAYS = 28
@@ -64,7 +64,7 @@ def now_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "failures": sum(map(sum, failures)),
         "heat_days": HEAT_DAYS,
         "heat_days_names": [(name[:2], _TOP + day * _CELL + 7.5) for day, name in enumerate(_DAYS)],
-        "beats": list(last_beats().items()),
+        "beats": list(found.beats.items()),
         "silent_since": now - SILENT,
         "since": hours[0].start_at,
     }

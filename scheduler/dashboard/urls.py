@@ -5,7 +5,19 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
-from scheduler.dashboard import calendars, jobs, now, runners, runs, upcoming
+from scheduler.dashboard import (
+    audit,
+    budgets,
+    calendars,
+    jobs,
+    letters,
+    missed,
+    now,
+    overlap,
+    runners,
+    runs,
+    upcoming,
+)
 
 urlpatterns = [
     path("", jobs.job_list_page, name="jobs"),
@@ -21,6 +33,21 @@ urlpatterns = [
     path("runs/<uuid:run_id>/log", runs.log_page, name="log"),
     path("runs/<uuid:run_id>/cancel", runs.cancel, name="cancel"),
     path("next", upcoming.next_page, name="next"),
+    path("overlap", overlap.overlap_page, name="overlap"),
+    path("letters", letters.letter_list_page, name="letters"),
+    path("letters/confirm", letters.confirm_page, name="letters-confirm"),
+    path("letters/replay", letters.replay_all, name="letters-replay"),
+    path("letters/discard", letters.discard_all, name="letters-discard"),
+    path("letters/<uuid:letter_id>", letters.letter_page, name="letter"),
+    path("letters/<uuid:letter_id>/replay", letters.replay, name="letter-replay"),
+    path("letters/<uuid:letter_id>/discard", letters.discard, name="letter-discard"),
+    path("letters/<uuid:letter_id>/note", letters.note, name="letter-note"),
+    path("missed", missed.missed_page, name="missed"),
+    path("missed/<str:job_key>", missed.missed_job_page, name="missed-job"),
+    path("missed/<str:job_key>/run", missed.run, name="missed-run"),
+    path("missed/<str:job_key>/dismiss", missed.dismiss, name="missed-dismiss"),
+    path("budgets", budgets.budget_page, name="budgets"),
+    path("audit", audit.audit_page, name="audit"),
     path("calendars", calendars.calendar_list_page, name="calendars"),
     path("calendars/<int:calendar_id>", calendars.calendar_page, name="calendar"),
     path("calendars/<int:calendar_id>/year", calendars.calendar_year_page, name="calendar-year"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -75,10 +76,18 @@ def capability_runners(now: datetime) -> dict[str, int]:
         for tenant, require in Lane.objects.filter(Exists(jobs)).values_list("tenant", "require")
         for name in require
     }
-    names = {name for _, name in wanted}
     online = Runner.objects.filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS))
+    return runners_having(wanted, online.values_list("runner_id", "client__tenant", "capabilities"))
+
+
+def runners_having(
+    wanted: Collection[tuple[str, str]], online: Iterable[tuple[str, str | None, list[str]]]
+) -> dict[str, int]:
+    """`capability_runners` of what was read already: ``wanted`` are (tenant, capability), ``online`` the runners' ids,
+    tenants and capabilities."""
+    names = {name for _, name in wanted}
     having: Counter[tuple[str | None, str]] = Counter()
-    for runner_id, tenant, capabilities in online.values_list("runner_id", "client__tenant", "capabilities"):
+    for runner_id, tenant, capabilities in online:
         said = {name for name in capabilities if not name.startswith(PIN_PREFIX)}
         having.update((tenant, name) for name in names & {*said, PIN_PREFIX + runner_id})
     found: dict[str, int] = {}

@@ -152,12 +152,17 @@ def fires_beyond(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datet
     missed = set()
     for trigger in beyond_the_horizon:
         at = _next_of(trigger, now, skipped.get(trigger.job_id, ()))
-        since = _next_of(trigger, trigger.cursor_at) if trigger.cursor_at < now - OVERDUE_AFTER else None
-        if since is not None and since < now - OVERDUE_AFTER:
+        if has_missed(trigger, now):
             missed.add(trigger.job_id)
         if at is not None:
             found[trigger.job_id] = min(at, found.get(trigger.job_id, at))
     return found, missed
+
+
+def has_missed(trigger: Trigger, now: datetime) -> bool:
+    """Whether a fire of the trigger should have been planned long ago."""
+    since = _next_of(trigger, trigger.cursor_at) if trigger.cursor_at < now - OVERDUE_AFTER else None
+    return since is not None and since < now - OVERDUE_AFTER
 
 
 def _next_of(trigger: Trigger, after: datetime, left_out: Collection[datetime] = ()) -> datetime | None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Subquery
-from django.db.models.functions import Left
+from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce, Left
 
-from scheduler.models import DeadLetter, Maintenance, QueueEntry, Run
-from scheduler.queries.gauges import capability_runners, flapping_runners, job_gauges
-from scheduler.queries.jobs import live_jobs
+from runners.models import Runner, RunnerInstance
+from scheduler.models import DeadLetter, Maintenance, Run, Trigger
+from scheduler.queries.gauges import runners_having
+from scheduler.queries.jobs import OVERDUE_AFTER, has_missed, live_jobs
 from scheduler.queries.maintenance import current_maintenance
-from scheduler.queries.runners import runner_list
-from scheduler.queries.trouble import troubles
-from scheduler.sql.gauges import due_unclaimed
+from scheduler.queries.runners import STALE_SECONDS, status_of
+from scheduler.queries.trouble import pulse, sentences
+from scheduler.services.identity import FLAPPING_TAKEOVERS, FLAPPING_WINDOW
+from scheduler.sql.gauges import job_facts, queue_now
 
 MOST_NAMED = 20
 """So many of a kind are named; the others are counted."""
@@ -64,7 +66,8 @@ class PausedJob:
 class Situation:
     """``troubles``: sentences about this installation; ``overdue`` and ``letters`` (with their numbers) by job key;
     ``lacking``: capabilities that jobs require and no runner that is online has. ``running`` and ``waiting`` count runs
-    that are claimed, and due runs that nobody has claimed."""
+    that are claimed, and due runs that nobody has claimed. ``beats`` are the last signs of life by kind of process; no
+    news, so they are in no ``repr``."""
 
     troubles: tuple[str, ...]
     maintenance: Maintenance | None
@@ -77,6 +80,7 @@ class Situation:
     paused: Some[PausedJob]
     running: int
     waiting: int
+    beats: dict[str, datetime | None] = field(repr=False)
 
     @property
     def is_quiet(self) -> bool:
@@ -86,20 +90,86 @@ class Situation:
 
 
 def situation(now: datetime) -> Situation:
-    letters = _letters()
+    """At most fourteen queries, whatever is wrong."""
+    queue, letters = queue_now(now), _letters()
+    triggers, jobs, runners = _suspects(now), _jobs(), _runners(now)
+    online = [row for row in runners if status_of(row.last_poll_at, now) == "online"]
+    wanted = {(tenant, name) for job in jobs if job.is_active for tenant, name in job.wanted}
+    having = runners_having(wanted, [(row.runner_id, row.tenant, row.capabilities) for row in online])
+    seen = pulse()
+    broken = [(trigger.job.job_key, trigger.config_error) for trigger in triggers if trigger.config_error]
+    paused = sorted((job for job in jobs if job.paused_at is not None), key=lambda job: job.paused_at, reverse=True)
     return Situation(
-        troubles=tuple(troubles(now)),
-        maintenance=current_maintenance(),
-        overdue=_some(job.job_key for job in job_gauges(now) if job.is_overdue),
+        troubles=tuple(sentences(now, seen, queue.oldest_at, lambda: bool(online), broken)),
+        maintenance=current_maintenance() if queue.is_held else None,
+        overdue=_some(_overdue(triggers, now)),
         failing=_failing(now),
         letters=Some(tuple(letters[:MOST_NAMED]), len(letters)),
-        flapping=_some(flapping_runners(now)),
-        stale=_some(runner.runner_id for runner in runner_list(now, status="stale", limit=500)),
-        lacking=_some(name for name, runners in capability_runners(now).items() if runners == 0),
-        paused=_paused(),
-        running=QueueEntry.objects.filter(state=QueueEntry.State.CLAIMED).count(),
-        waiting=due_unclaimed(now),
+        flapping=_some(row.runner_id for row in runners if row.recent_takeovers >= FLAPPING_TAKEOVERS),
+        stale=_some(row.runner_id for row in runners if status_of(row.last_poll_at, now) == "stale"),
+        lacking=_some(name for name, number in having.items() if number == 0),
+        paused=_some(PausedJob(job.job_key, job.paused_at, job.paused_until, job.paused_reason) for job in paused),
+        running=queue.running,
+        waiting=queue.waiting,
+        beats=seen.beats,
     )
+
+
+class _Job(NamedTuple):
+    job_key: str
+    is_active: bool
+    paused_at: datetime | None
+    paused_until: datetime | None
+    paused_reason: str
+    tenant: str
+    require: list[str]
+
+    @property
+    def wanted(self) -> list[tuple[str, str]]:
+        return [(self.tenant, name) for name in self.require]
+
+
+class _Runner(NamedTuple):
+    runner_id: str
+    tenant: str | None
+    capabilities: list[str]
+    last_poll_at: datetime
+    recent_takeovers: int
+
+
+def _jobs() -> list[_Job]:
+    columns = ("job_key", "is_active", "paused_at", "paused_until", "paused_reason", "lane__tenant", "lane__require")
+    return [_Job(*row) for row in live_jobs().order_by("job_key").values_list(*columns)]
+
+
+def _runners(now: datetime) -> list[_Runner]:
+    """Those that polled lately: who is online or stale, or was taken over within the window of flapping."""
+    deposed = RunnerInstance.objects.filter(runner=OuterRef("pk"), deposed_at__gt=now - FLAPPING_WINDOW)
+    takeovers = Coalesce(Subquery(deposed.order_by().values("runner").annotate(n=Count("pk")).values("n")), 0)
+    since = now - max(FLAPPING_WINDOW, timedelta(seconds=STALE_SECONDS))
+    rows = Runner.objects.filter(last_poll_at__gte=since).order_by("runner_id")
+    return [
+        _Runner(*row)
+        for row in rows.values_list("runner_id", "client__tenant", "capabilities", "last_poll_at", takeovers)
+    ]
+
+
+def _suspects(now: datetime) -> list[Trigger]:
+    """The triggers that are broken, and those that nobody has planned for long."""
+    is_broken = ~Q(config_error="")
+    is_behind = Q(enabled=True, next_materialize_at__isnull=False, cursor_at__lt=now - OVERDUE_AFTER)
+    rows = Trigger.objects.filter(is_broken | is_behind, job__deleted_at__isnull=True)
+    rows = rows.select_related("job", "calendar").prefetch_related("calendar__rules")
+    return list(rows.order_by("job__job_key", "created_at"))
+
+
+def _overdue(suspects: Iterable[Trigger], now: datetime) -> Iterator[str]:
+    """As `job_gauges` says it."""
+    facts = job_facts(now, now - OVERDUE_AFTER)
+    unplanned = {job.job_id for job in facts if job.planned_at is None}
+    behind = (trigger for trigger in suspects if trigger.enabled and trigger.next_materialize_at is not None)
+    missed = {trigger.job_id for trigger in behind if trigger.job_id in unplanned and has_missed(trigger, now)}
+    return (job.job_key for job in facts if job.is_running and (job.is_late or job.job_id in missed))
 
 
 def _some(items: Iterable[T]) -> Some[T]:
@@ -123,8 +193,3 @@ def _failing(now: datetime) -> Some[FailingJob]:
 def _letters() -> list[tuple[str, int]]:
     counted = DeadLetter.objects.values("job__job_key").annotate(number=Count("pk"))
     return list(counted.order_by("-number", "job__job_key").values_list("job__job_key", "number"))
-
-
-def _paused() -> Some[PausedJob]:
-    paused = live_jobs().filter(paused_at__isnull=False).order_by("-paused_at", "job_key")
-    return _some(PausedJob(*row) for row in paused.values_list("job_key", "paused_at", "paused_until", "paused_reason"))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from calendars.queries.versions import rule_versions
 from runners.models import Heartbeat
 from scheduler.models import Trigger
 from scheduler.queries.followed_rules import followed_versions
-from scheduler.queries.gauges import last_ticks
 from scheduler.queries.runners import runner_counts
 from scheduler.sql.gauges import oldest_waiting_at
 
@@ -21,35 +21,62 @@ SILENT = timedelta(seconds=60)
 MOST_NAMED = 10
 
 
+@dataclass(frozen=True)
+class Pulse:
+    """Signs of life by kind of process: when one that has not ended gave its last, and when a worker last finished a
+    pass."""
+
+    beats: dict[str, datetime | None]
+    ticks: dict[str, datetime]
+
+
+def pulse() -> Pulse:
+    """One query."""
+    is_running, is_worker = Q(ended_at__isnull=True), Q(kind__in=["materialize", "reap"])
+    kinds = Heartbeat.objects.order_by().values("kind")
+    rows = kinds.annotate(beat=Max("beat_at", filter=is_running), tick=Max("tick_at", filter=is_worker))
+    found = {kind: (beat, tick) for kind, beat, tick in rows.values_list("kind", "beat", "tick")}
+    beats = {kind: found.get(kind, (None, None))[0] for kind in PROCESSES}
+    return Pulse(beats, {kind: tick for kind, (_, tick) in found.items() if tick is not None})
+
+
 def last_beats() -> dict[str, datetime | None]:
     """By kind of process, when one of it gave its last sign of life and has not ended since."""
-    running = Heartbeat.objects.filter(ended_at__isnull=True).values("kind").annotate(at=Max("beat_at"))
-    found = dict(running.values_list("kind", "at"))
-    return {kind: found.get(kind) for kind in PROCESSES}
+    return pulse().beats
 
 
 def troubles(now: datetime) -> Iterator[str]:
     """A sentence for each thing that somebody should look at."""
-    ticks = last_ticks()
-    for kind, at in last_beats().items():
+    broken = Trigger.objects.exclude(config_error="").filter(job__deleted_at__isnull=True)
+    rows = broken.order_by("job__job_key", "created_at").values_list("job__job_key", "config_error")
+    yield from sentences(now, pulse(), oldest_waiting_at(), lambda: runner_counts(now)["online"] > 0, list(rows))
+
+
+def sentences(
+    now: datetime,
+    seen: Pulse,
+    oldest: datetime | None,
+    is_anybody_online: Callable[[], bool],
+    broken: Sequence[tuple[str, str]],
+) -> Iterator[str]:
+    """`troubles` of what was read already: ``oldest`` is since when something waits, ``broken`` the schedules (job key,
+    what is wrong) in order. One query."""
+    for kind, at in seen.beats.items():
         if at is None:
             yield f"No {kind} process runs."
         elif now - at > SILENT:
             yield f"The {kind} process gave no sign of life since {at.isoformat(timespec='seconds')}."
-        elif kind in ticks and now - ticks[kind] > SILENT:
-            yield f"No {kind} process has finished a pass since {ticks[kind].isoformat(timespec='seconds')}."
-    oldest = oldest_waiting_at()
-    if oldest is not None and now - oldest > SILENT and not runner_counts(now)["online"]:
+        elif kind in seen.ticks and now - seen.ticks[kind] > SILENT:
+            yield f"No {kind} process has finished a pass since {seen.ticks[kind].isoformat(timespec='seconds')}."
+    if oldest is not None and now - oldest > SILENT and not is_anybody_online():
         yield f"No runner is online, and runs have been due since {oldest.isoformat(timespec='seconds')}."
     followed = followed_versions()
     if followed is not None and followed != rule_versions():
         yield f"Runs are planned by {_names(followed)}; start the materializer with the versions above."
-    broken = Trigger.objects.exclude(config_error="").filter(job__deleted_at__isnull=True)
-    rows = broken.order_by("job__job_key", "created_at").values_list("job__job_key", "config_error")
-    for job_key, config_error in rows[:MOST_NAMED]:
+    for job_key, config_error in broken[:MOST_NAMED]:
         yield f"A schedule of {job_key} is broken: {config_error}"
-    more = max(0, broken.count() - MOST_NAMED)
-    if more:
+    more = len(broken) - MOST_NAMED
+    if more > 0:
         yield f"{more} more schedules are broken."
 
 

@@ -25,6 +25,12 @@ SELECT min(oldest) FROM (
 ) waiting
 """
 
+# What waits, what runs, since when something waits, and whether all of it is held, in one journey.
+QUEUE = f"""
+SELECT ({DEPTH}), (SELECT count(*) FROM scheduler_queueentry WHERE state IN (3, 4) AND state = 3), ({OLDEST}),
+    EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)
+"""  # noqa: S608
+
 # Of a limited job's gated run nothing is late: it waits for its turn. What never was attempted and is due later is a
 # planned fire.
 JOBS = """
@@ -63,6 +69,16 @@ SELECT (
 """
 
 
+class QueueNow(NamedTuple):
+    """Due runs that nobody has claimed, claimed runs, the earliest instant at which any fell due that waits, and whether
+    a maintenance holds them."""
+
+    waiting: int
+    running: int
+    oldest_at: datetime | None
+    is_held: bool
+
+
 class JobFacts(NamedTuple):
     """A job that is not deleted. ``is_late``: a run has been ready and unclaimed since before the instant asked for;
     ``planned_at``: the next fire that is a run already."""
@@ -80,6 +96,11 @@ def due_unclaimed(now: datetime) -> int:
 
 def oldest_waiting_at() -> datetime | None:
     return instant_of(_rows(OLDEST)[0][0])
+
+
+def queue_now(now: datetime) -> QueueNow:
+    waiting, running, oldest, is_held = _rows(QUEUE, now)[0]
+    return QueueNow(waiting, running, instant_of(oldest), bool(is_held))
 
 
 def job_facts(now: datetime, late_before: datetime) -> list[JobFacts]:

@@ -29,6 +29,17 @@ REASON_WORDS = {
 }
 """Reasons and causes that need more than their own word."""
 
+MISSED_WORDS = {
+    "downtime": "while nobody was there to start it",
+    "paused": "while it was paused",
+    "maintenance": "while all dispatch was held",
+    "queue_full": "because its queue was full",
+    "overlap": "because the run before still went on",
+    "skip_next": "taken out by somebody",
+    "rules_changed": "because a zone or a holiday was moved by new rules",
+}
+"""Why a fire made no run, after its number."""
+
 
 @register.simple_tag
 def instant(value: datetime | None, zone: str = "", relative: bool | str = False) -> str | SafeString:
@@ -91,6 +102,20 @@ def day_state(name: str) -> SafeString:
     return format_html('<span class="state state-{}">{}</span>', name, name.capitalize())
 
 
+_IN_MENU = ("letter", "missed", "calendar", "budgets", "runners", "audit")
+
+
+@register.filter
+def begins_with(name: str | None, start: str) -> bool:
+    return (name or "").startswith(start)
+
+
+@register.filter
+def is_in_menu(name: str | None) -> bool:
+    """Whether the page of this name is one of those behind "More"."""
+    return (name or "").startswith(_IN_MENU)
+
+
 @register.filter
 def state_word(name: str) -> str:
     return STATE_WORDS.get(name, name).capitalize()
@@ -100,6 +125,11 @@ def state_word(name: str) -> str:
 def reason_words(code: str) -> str:
     """Why something happened: a code of ours in words, whatever somebody wrote as it is."""
     return REASON_WORDS.get(code, code.replace("_", " ") if code.islower() and " " not in code else code)
+
+
+@register.filter
+def missed_words(code: str) -> str:
+    return MISSED_WORDS.get(code) or reason_words(code)
 
 
 @register.filter

@@ -110,7 +110,7 @@ RECORDS = [
         name="doctor-tells-of-runs-without-runners",
         mechanism="Runs that are due for over a minute while no runner is online are trouble.",
         file="scheduler/queries/trouble.py",
-        old='and not runner_counts(now)["online"]',
+        old="and not is_anybody_online()",
         new="and False",
         red=[
             "tests/scheduler/test_doctor.py::test_what_waits_for_nobody_is_wrong_and_what_is_held_is_said",

@@ -244,7 +244,7 @@ RECORDS = [
         name="doctor-fails-by-workers-without-a-pass",
         mechanism="The doctor fails where a worker beats but finishes no pass.",
         file="scheduler/queries/trouble.py",
-        old="        elif kind in ticks and now - ticks[kind] > SILENT:\n",
+        old="        elif kind in seen.ticks and now - seen.ticks[kind] > SILENT:\n",
         new="        elif False:\n",
         red=[READY + "test_doctor_shows_the_same_checks_and_fails_by_them"],
     ),

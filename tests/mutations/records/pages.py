@@ -1,6 +1,6 @@
 """The pages and the admin: who may look and act, what is sent again, what nobody may write or see."""
 
-from tests.mutations.record import Mutation
+from tests.mutations.record import Edit, Mutation
 
 ACCESS = "tests/scheduler/dashboard/test_access.py::"
 JOBS = "tests/scheduler/dashboard/test_jobs.py::"
@@ -358,9 +358,14 @@ RECORDS = [
     Mutation(
         name="now-shows-stale-and-not-dead-runners",
         mechanism="A runner that fell silent lately is trouble; one that is long gone is not.",
-        file="scheduler/queries/situation.py",
-        old='runner_list(now, status="stale", limit=500)',
-        new="runner_list(now, limit=500)",
+        edits=[
+            Edit(
+                "scheduler/queries/situation.py",
+                'if status_of(row.last_poll_at, now) == "stale"',
+                'if status_of(row.last_poll_at, now) != "online"',
+            ),
+            Edit("scheduler/queries/situation.py", "Runner.objects.filter(last_poll_at__gte=since)", "Runner.objects"),
+        ],
         red=["tests/scheduler/dashboard/test_now.py::test_runners_that_flap_or_fell_silent"],
     ),
 ]

@@ -192,7 +192,7 @@ RECORDS = [
         mechanism="A job that was deleted while it failed, or was paused, is not told of for ever.",
         edits=[
             Edit(SITUATION, "newest = live_jobs().annotate", "newest = Job.objects.annotate"),
-            Edit(SITUATION, "paused = live_jobs().filter(", "paused = Job.objects.filter("),
+            Edit(SITUATION, 'in live_jobs().order_by("job_key")', 'in Job.objects.order_by("job_key")'),
             Edit(SITUATION, "import DeadLetter, Maintenance", "import DeadLetter, Job, Maintenance"),
         ],
         red=["tests/scheduler/dashboard/test_now.py::test_of_a_deleted_job_nothing_is_told"],

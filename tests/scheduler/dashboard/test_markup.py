@@ -13,12 +13,16 @@ from django.contrib.staticfiles import finders
 from scheduler.models import Job
 from tests.factories import (
     AttemptFactory,
+    AuditEventFactory,
     CalendarFactory,
     CalendarRuleFactory,
+    ConcurrencyGroupFactory,
+    DeadLetterFactory,
     JobFactory,
     QueueEntryFactory,
     RunFactory,
     RunLogFactory,
+    SlotFactory,
     TriggerFactory,
 )
 from tests.scheduler.dashboard.markup import Page
@@ -57,6 +61,16 @@ def pages(now) -> dict[str, str]:
         run__scheduled_for=now,
     )
     QueueEntryFactory(job=job, run__scheduled_for=now + timedelta(minutes=5))
+    letter = DeadLetterFactory(
+        job=job, error=EVIL, fingerprint=EVIL, note=EVIL, dead_reason="<b>x", run__metadata={EVIL: EVIL}
+    )
+    gone = {"verdict": "skipped", "problem": "skipped", "finished_at": now, "reason": EVIL}
+    RunFactory(job=job, scheduled_for=now - timedelta(hours=1), **gone)
+    group = ConcurrencyGroupFactory(name=EVIL, tenant="other")
+    limited = JobFactory(job_key=f"{KEY}3", concurrency_group=group, tags=[EVIL])
+    SlotFactory(run=QueueEntryFactory(job=limited, claimed=True).run, budget=f"group:{group.pk}")
+    QueueEntryFactory(job=limited, state=1, run__scheduled_for=now)
+    AuditEventFactory(actor_id=EVIL, action=EVIL[:64], target_id=EVIL, diff={EVIL: [EVIL, {EVIL: EVIL}]})
     name = quote(KEY, safe="")
     return {
         "jobs": "/",
@@ -68,6 +82,17 @@ def pages(now) -> dict[str, str]:
         "run": f"/runs/{dead.id}",
         "live": f"/runs/{live.run_id}",
         "runners": "/runners",
+        "letters": "/letters",
+        "letter group": f"/letters?fingerprint={quote(EVIL)}",
+        "letter": f"/letters/{letter.pk}",
+        "letters to replay": f"/letters/confirm?do=replay&fingerprint={quote(EVIL)}&job={name}",
+        "missed": "/missed",
+        "missed of a job": f"/missed/{name}",
+        "budgets": "/budgets",
+        "audit": "/audit",
+        "audit of one": f"/audit?actor_id={quote(EVIL)}",
+        "overlap": "/overlap?by=tag&day=2026-03-02",
+        "overlap by runner": "/overlap?by=runner",
         "next": "/next",
         "calendars": "/calendars",
         "calendar": f"/calendars/{calendar.pk}",
@@ -143,4 +168,4 @@ def test_a_page_names_every_field_and_speaks_of_its_cells_on_a_narrow_screen(vie
         assert fields <= labels
         assert page.all("meta", name="viewport")
         assert all("data-label" in values or "first" in values.get("class", "") for values in page.all("td"))
-    assert Job.objects.count() == 2
+    assert Job.objects.count() == 3

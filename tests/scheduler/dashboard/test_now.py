@@ -42,7 +42,7 @@ def test_it_is_quiet_when_all_is_well(viewer, now):
     RunFactory(completed=True, job__job_key="ops:good", scheduled_for=now)
     RunnerFactory(last_poll_at=now)
     text = shown(viewer)
-    assert "All is well" in text
+    text = text[text.index("All is well") :]  # the menu before it names pages
     for quiet in ("Overdue", "Failing", "Dead letters", "Flapping", "Stale", "no runner has", "Paused", "ops:"):
         assert quiet not in text
 
@@ -156,7 +156,7 @@ def test_the_queries_do_not_grow_with_what_is_wrong(viewer, now, django_assert_m
         RunFactory(job=job, dead=True, scheduled_for=now)
         DeadLetterFactory(job=job)
         QueueEntryFactory(job=job, available_at=now - timedelta(minutes=2))
-    with django_assert_max_num_queries(27):
+    with django_assert_max_num_queries(15):
         assert viewer.get("/now").status_code == 200
 
 

@@ -12,13 +12,18 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.factories import (
     AttemptFactory,
+    AuditEventFactory,
     CalendarFactory,
     CalendarRuleFactory,
+    ConcurrencyGroupFactory,
+    DeadLetterFactory,
     JobFactory,
     QueueEntryFactory,
     RunFactory,
     RunLogFactory,
     RunnerInstanceFactory,
+    SkippedSpanFactory,
+    SlotFactory,
     TriggerFactory,
 )
 
@@ -68,6 +73,41 @@ def add_to_a_calendar(count: int, now) -> None:
         TriggerFactory(calendar=calendar)
 
 
+def add_letters(count: int, now) -> None:
+    for number in range(count):
+        letter = DeadLetterFactory(fingerprint=f"error {number}")
+        DeadLetterFactory(job=letter.job, fingerprint="exit code <n>")
+        RunFactory(job=letter.job, kind="replay", replay_of=letter.run, completed=True)
+
+
+def add_missed(count: int, now) -> None:
+    for _ in range(count):
+        job = TriggerFactory(calendar=CalendarFactory(), created_at=now - timedelta(days=2)).job
+        RunFactory(job=job, verdict="skipped", problem="skipped", finished_at=now, reason="paused")
+        SkippedSpanFactory(job=job, first_at=now - timedelta(hours=1))
+
+
+def add_limited(count: int, now) -> None:
+    for _ in range(count):
+        group = ConcurrencyGroupFactory()
+        entry = QueueEntryFactory(job__concurrency_group=group, claimed=True)
+        SlotFactory(run=entry.run, budget=f"group:{group.pk}")
+        QueueEntryFactory(job=entry.job, state=1)
+        JobFactory(max_concurrent=1)
+
+
+def add_audit(count: int, now) -> None:
+    for _ in range(count):
+        AuditEventFactory(target_type="job", target_id="ops:backup")
+
+
+def add_a_day(count: int, now) -> None:
+    for _ in range(count):
+        job = TriggerFactory(calendar=CalendarFactory(), job__tags=["eu"]).job
+        RunFactory(job=job, completed=True, scheduled_for=now - timedelta(hours=1))
+        QueueEntryFactory(job=job, claimed=True, run__scheduled_for=now - timedelta(minutes=1))
+
+
 def queries_of(client: Client, path: str) -> int:
     with CaptureQueriesContext(
         connection,
@@ -86,6 +126,14 @@ def queries_of(client: Client, path: str) -> int:
         ("/jobs/ops:backup", add_to_a_job, 20),
         ("/runners", add_runners, 5),
         ("/next", add_jobs, 7),
+        ("/letters", add_letters, 5),
+        ("/letters?fingerprint=exit+code+<n>", add_letters, 5),
+        ("/letters/confirm?do=replay", add_letters, 5),
+        ("/missed", add_missed, 8),
+        ("/budgets", add_limited, 10),
+        ("/audit", add_audit, 5),
+        ("/overlap", add_a_day, 10),
+        ("/overlap?by=runner", add_a_day, 10),
         ("/calendars", add_jobs, 7),
         ("/calendars/{calendar}", add_to_a_calendar, 10),
         ("/calendars/{calendar}/year", add_to_a_calendar, 9),

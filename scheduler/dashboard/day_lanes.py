@@ -1,0 +1,304 @@
+"""What lies where on a day: bars of runs, of what is to come, and how much there is in every quarter of an hour."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+
+from scheduler.queries.day import QUARTER, Day, DayJob, DayRun, Expected, HourOfRuns
+from scheduler.templatetags.croniq import duration, state_word
+
+WIDTH = 1000
+SECONDS = 86_400
+QUARTERS = 96
+LEVEL, MOST_LEVELS = 12, 4
+"""Height of a run, and how many of a job are drawn beside each other where they overlap."""
+LEAST_WIDTH = 1.6
+MOST_BARS, MOST_ROWS = 1500, 200
+QUIET_QUARTERS = 4
+ANY_RUNNER = "to come, on any runner"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A run (``run_id`` and ``kind`` its state) or a fire to come (kind expected). Places and widths in SVG units; of
+    a wait or a tail that is not there they are empty."""
+
+    run_id: str
+    kind: str
+    words: str
+    x: str
+    width: str
+    y: int
+    wait_x: str
+    wait_width: str
+    tail_width: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Hours in a row with the same number of runs."""
+
+    x: str
+    width: str
+    y: str
+    height: str
+    words: str
+    has_failed: bool
+
+
+@dataclass(slots=True)
+class Row:
+    job: DayJob
+    runs: list[DayRun] = field(default_factory=list)
+    expected: list[Expected] = field(default_factory=list)
+    hours: list[HourOfRuns] = field(default_factory=list)
+    unlisted: int = 0
+    bars: list[Bar] = field(default_factory=list)
+    stretches: list[Stretch] = field(default_factory=list)
+    height: int = LEVEL
+
+    @property
+    def count(self) -> int:
+        return len(self.runs) + sum(hour.runs for hour in self.hours)
+
+    @property
+    def coming(self) -> int:
+        return len(self.expected) + self.unlisted
+
+
+@dataclass(frozen=True, slots=True)
+class Quarter:
+    """A quarter of an hour: how many runs were at work in it, or begin in it if it is to come."""
+
+    x: str
+    y: str
+    height: str
+    number: int
+    is_to_come: bool
+    words: str
+
+
+def sections(day: Day, by: str, now: datetime) -> tuple[list[tuple[str, list[Row]]], int, int]:
+    """The rows, in sections by ``by`` (runner, tag, group or tenant); how many rows are left out, and how many are
+    drawn by the hour."""
+    rows = _rows(day, by)
+    order = sorted(rows, key=lambda key: (key[0].startswith(("no ", ANY_RUNNER)), key[0], rows[key].job.job_key))
+    shown = order[:MOST_ROWS]
+    room, by_the_hour = MOST_BARS, 0
+    for key in sorted(shown, key=lambda key: len(rows[key].runs) + len(rows[key].expected)):
+        row = rows[key]
+        room -= len(row.runs) + len(row.expected)
+        if room >= 0 and not row.hours:
+            _draw_bars(row, day.start, now)
+        else:
+            by_the_hour += 1
+            _draw_hours(row, day.start)
+    found = [(title, [rows[key] for key in keys]) for title, keys in groupby(shown, key=lambda key: key[0])]
+    return found, len(order) - len(shown), by_the_hour
+
+
+def quarters(day: Day, now: datetime) -> list[Quarter]:
+    """How much there is in each quarter of an hour; the highest reaches the top."""
+    numbers = _numbers(day, now)
+    most = max(numbers, default=0)
+    drawn = []
+    for index, number in enumerate(numbers):
+        at = day.start + index * QUARTER
+        is_to_come = at > now
+        what = "to come" if is_to_come else "at work"
+        height = max(4.0, number / most * 100) if number else 0.0
+        words = f"{at:%H:%M} UTC: {number} run{'' if number == 1 else 's'} {what}"
+        x, y = f"{index * WIDTH / QUARTERS:.2f}", f"{100 - height:.1f}"
+        drawn.append(Quarter(x, y, f"{height:.1f}", number, is_to_come, words))
+    return drawn
+
+
+def quiet_times(drawn: Sequence[Quarter]) -> list[str]:
+    """The stretches of an hour or more in which there is nothing, as words: "02:15 to 04:00"."""
+    found = []
+    for is_quiet, same in groupby(enumerate(drawn), key=lambda item: item[1].number == 0):
+        indices = [index for index, _ in same]
+        if is_quiet and len(indices) >= QUIET_QUARTERS:
+            found.append(f"{_clock(indices[0])} to {_clock(indices[-1] + 1)}")
+    return found
+
+
+def place(seconds: float, start: datetime) -> float:
+    """Where an instant (seconds since 1970) lies on the day, within its ends."""
+    return min(max((seconds - start.timestamp()) / SECONDS, 0.0), 1.0) * WIDTH
+
+
+def _clock(index: int) -> str:
+    return f"{index // 4:02}:{index % 4 * 15:02}"
+
+
+def _rows(day: Day, by: str) -> dict[tuple[str, int], Row]:
+    rows: dict[tuple[str, int], Row] = {}
+
+    def row_of(title: str, job_id: int) -> Row:
+        return rows.setdefault((title, job_id), Row(day.jobs[job_id]))
+
+    for run in day.runs:
+        for title in _titles(day.jobs[run.job_id], by, run.runner_id or "no runner"):
+            row_of(title, run.job_id).runs.append(run)
+    for hour in day.hours:
+        for title in _titles(day.jobs[hour.job_id], by, hour.runner_id or "no runner"):
+            row_of(title, hour.job_id).hours.append(hour)
+    for fire in day.expected:
+        for title in _titles(day.jobs[fire.job_id], by, ANY_RUNNER):
+            row_of(title, fire.job_id).expected.append(fire)
+    for job_id, number in day.unlisted.items():
+        for title in _titles(day.jobs[job_id], by, ANY_RUNNER):
+            row_of(title, job_id).unlisted += number
+    return rows
+
+
+def _titles(job: DayJob, by: str, runner: str) -> Iterable[str]:
+    if by == "runner":
+        return (runner,)
+    if by == "tag":
+        return job.tags or ("no tag",)
+    return (job.group or "no group",) if by == "group" else (job.tenant,)
+
+
+def _draw_bars(row: Row, start: datetime, now: datetime) -> None:
+    ends: list[float] = []
+    items: list[tuple[float, float, DayRun | Expected]] = [(run.due, _end_of(run, now), run) for run in row.runs] + [
+        (fire.at, fire.at + (fire.most_seconds or 0), fire) for fire in row.expected
+    ]
+    for begin, end, item in sorted(items, key=lambda item: item[:2]):
+        level = next((level for level, free in enumerate(ends) if free <= begin), len(ends))
+        level = min(level, MOST_LEVELS - 1)
+        # As wide as it is drawn: short ones beside each other must not hide each other.
+        end = max(end, begin + LEAST_WIDTH / WIDTH * SECONDS)
+        if level == len(ends):
+            ends.append(end)
+        else:
+            ends[level] = max(ends[level], end)
+        y = level * LEVEL
+        row.bars.append(_run_bar(item, start, now, y) if isinstance(item, DayRun) else _coming_bar(item, start, y))
+    row.height = max(1, len(ends)) * LEVEL
+
+
+def _end_of(run: DayRun, now: datetime) -> float:
+    return now.timestamp() if run.ended is None else run.ended
+
+
+def _run_bar(run: DayRun, start: datetime, now: datetime, y: int) -> Bar:
+    end = _end_of(run, now)
+    began = end if run.claimed is None else max(run.claimed, run.due)
+    x, waited = place(began, start), place(run.due, start)
+    state = run.verdict or ("queued" if run.claimed is None else "claimed")
+    words = [f"{_at(run.due)} UTC: {state_word(state).lower()}", f"waited {duration(_whole(began - run.due))}"]
+    if run.claimed is not None:
+        ran = f"ran {duration(_whole(end - began))}"
+        words.append(f"{ran} on {run.runner_id}" if run.runner_id else ran)
+    width = 0.0 if run.claimed is None else max(place(end, start) - x, LEAST_WIDTH)
+    has_wait = run.claimed is None or x - waited > 0.3
+    return Bar(
+        run_id=str(run.id),
+        kind=state,
+        words=", ".join(words),
+        x=f"{min(x, WIDTH - LEAST_WIDTH):.1f}",
+        width=f"{width:.1f}" if width else "",
+        y=y,
+        wait_x=f"{waited:.1f}" if has_wait else "",
+        wait_width=f"{max(x - waited, LEAST_WIDTH):.1f}" if has_wait else "",
+        tail_width="",
+    )
+
+
+def _coming_bar(fire: Expected, start: datetime, y: int) -> Bar:
+    x = place(fire.at, start)
+    words = f"{_at(fire.at)} UTC: to come"
+    median, most = 0.0, 0.0
+    if fire.median_seconds is not None and fire.most_seconds is not None:
+        words += f", usually {duration(_whole(fire.median_seconds))}, 95 of 100 within "
+        words += duration(_whole(fire.most_seconds))
+        median, most = (place(fire.at + took, start) - x for took in (fire.median_seconds, fire.most_seconds))
+    else:
+        words += "; no run yet says how long it takes"
+    width = max(median, LEAST_WIDTH)
+    tail = f"{most:.1f}" if most - width > 0.3 else ""
+    return Bar("", "expected", words, f"{min(x, WIDTH - width):.1f}", f"{width:.1f}", y, "", "", tail)
+
+
+def _draw_hours(row: Row, start: datetime) -> None:
+    """By the hour: what ran as filled, with what failed marked; what is to come besides as a number of the row."""
+    numbers: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for hour in row.hours:
+        numbers[hour.hour][0] += hour.runs
+        numbers[hour.hour][1] += hour.failed
+    for run in row.runs:
+        index = min(23, max(0, int((run.due - start.timestamp()) // 3600)))
+        numbers[index][0] += 1
+        numbers[index][1] += run.verdict in ("failed", "dead")
+    for fire in row.expected:
+        numbers[min(23, max(0, int((fire.at - start.timestamp()) // 3600)))][0] += 1
+    most = max((runs for runs, _ in numbers.values()), default=0)
+    for (runs, failed), same in groupby(range(24), key=lambda index: tuple(numbers.get(index, (0, 0)))):
+        hours = list(same)
+        if not runs:
+            continue
+        height = max(2.0, runs / most * LEVEL)
+        words = f"{hours[0]:02}:00 to {hours[-1] + 1:02}:00 UTC: {runs} run{'' if runs == 1 else 's'} an hour"
+        row.stretches.append(
+            Stretch(
+                x=f"{hours[0] * WIDTH / 24:.1f}",
+                width=f"{len(hours) * WIDTH / 24 - 1:.1f}",
+                y=f"{LEVEL - height:.1f}",
+                height=f"{height:.1f}",
+                words=f"{words}, {failed} failed" if failed else words,
+                has_failed=failed > 0,
+            )
+        )
+
+
+def _numbers(day: Day, now: datetime) -> list[int]:
+    edges = [0] * (QUARTERS + 1)
+
+    def quarter_of(seconds: float) -> int:
+        return int((seconds - day.start.timestamp()) // QUARTER.total_seconds())
+
+    def add(begin: float, end: float) -> None:
+        # What ends with a quarter is not in the next one; what takes no time is in its own.
+        first, last = quarter_of(begin), max(quarter_of(begin), quarter_of(end - 1e-3))
+        if last >= 0 and first < QUARTERS:
+            edges[max(0, first)] += 1
+            edges[min(QUARTERS, last + 1)] -= 1
+
+    for run in day.runs:
+        if run.claimed is not None:
+            add(run.claimed, min(_end_of(run, now), now.timestamp()))
+    for fire in day.expected:
+        # Its own quarter counts it as a fire, with those that are not listed.
+        following = day.start.timestamp() + (quarter_of(fire.at) + 1) * QUARTER.total_seconds()
+        end = fire.at + (fire.median_seconds or 0)
+        if end > following:
+            add(following, end)
+    numbers, active = [], 0
+    for change in edges[:QUARTERS]:
+        active += change
+        numbers.append(active)
+    for hour in day.hours:
+        for quarter in range(hour.hour * 4, hour.hour * 4 + 4):
+            if day.start + quarter * QUARTER <= now:
+                numbers[quarter] += hour.runs
+    for bucket in day.quarters:
+        index = int((bucket.start + timedelta(microseconds=1) - day.start) / QUARTER)
+        if bucket.end > now and 0 <= index < QUARTERS:
+            numbers[index] += bucket.fires
+    return numbers
+
+
+def _at(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M:%S}"
+
+
+def _whole(seconds: float) -> float:
+    seconds = max(0.0, seconds)
+    return round(seconds, 1) if seconds < 10 else float(round(seconds))

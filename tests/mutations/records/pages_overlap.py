@@ -1,0 +1,124 @@
+"""The page of one day: what is drawn where, how long what is to come takes, and when nothing does."""
+
+from tests.mutations.record import Mutation
+
+OVERLAP = "tests/scheduler/dashboard/test_overlap.py::"
+DAY = "scheduler/queries/day.py"
+LANES = "scheduler/dashboard/day_lanes.py"
+
+RECORDS = [
+    Mutation(
+        name="overlap-waits-and-runs",
+        mechanism="A bar begins where its run was claimed; before that it is a wait.",
+        file=LANES,
+        old="began = end if run.claimed is None else max(run.claimed, run.due)",
+        new="began = end if run.claimed is None else run.due",
+        red=[OVERLAP + "test_a_run_is_a_bar_of_its_wait_and_its_time_and_leads_to_its_page"],
+    ),
+    Mutation(
+        name="overlap-beside-each-other",
+        mechanism="Runs of a job that overlap lie beside each other.",
+        file=LANES,
+        old="next((level for level, free in enumerate(ends) if free <= begin), len(ends))",
+        new="0",
+        red=[OVERLAP + "test_runs_that_overlap_lie_beside_each_other"],
+    ),
+    Mutation(
+        name="overlap-of-the-day-before",
+        mechanism="A run of the day before that still ran is part of the day.",
+        file=DAY,
+        old="_ran(start - DAY, until)",
+        new="_ran(start, until)",
+        red=[OVERLAP + "test_a_run_of_the_day_before_that_still_ran_is_part_of_the_day"],
+    ),
+    Mutation(
+        name="overlap-nothing-that-was-skipped",
+        mechanism="A fire that was skipped is no bar.",
+        file=DAY,
+        old="Q(problem__isnull=True) | ~Q(problem=Run.Verdict.SKIPPED)",
+        new="Q()",
+        red=[OVERLAP + "test_a_run_of_the_day_before_that_still_ran_is_part_of_the_day"],
+    ),
+    Mutation(
+        name="overlap-newest-runs-expect",
+        mechanism="The newest runs of a job, and no older ones, say how long the next ones take.",
+        file=DAY,
+        old="recent_durations(jobs, now, EXPECTED_OF)",
+        new="recent_durations(jobs, now, 2 * EXPECTED_OF)",
+        red=[OVERLAP + "test_the_newest_runs_say_how_long_the_next_ones_take"],
+    ),
+    Mutation(
+        name="overlap-completed-runs-expect",
+        mechanism="A run that failed says nothing about how long the next ones take (SQLite's statement).",
+        file="scheduler/sql/day.py",
+        old=") WHERE r.verdict = 'completed' AND r.duration_ms IS NOT NULL",
+        new=") WHERE r.duration_ms IS NOT NULL",
+        red=[OVERLAP + "test_the_newest_runs_say_how_long_the_next_ones_take"],
+        database="sqlite",
+    ),
+    Mutation(
+        name="overlap-completed-runs-expect-on-postgresql",
+        mechanism="A run that failed says nothing about how long the next ones take (PostgreSQL's statement).",
+        file="scheduler/sql/day.py",
+        old=") r WHERE r.verdict = 'completed' AND r.duration_ms IS NOT NULL",
+        new=") r WHERE r.duration_ms IS NOT NULL",
+        red=[OVERLAP + "test_the_newest_runs_say_how_long_the_next_ones_take"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="overlap-midnight-begins-the-day",
+        mechanism="A fire at midnight belongs to the day that begins with it.",
+        file=DAY,
+        old="% QUARTER - TICK\n",
+        new="% QUARTER\n",
+        red=[OVERLAP + "test_what_is_to_come_is_as_long_as_the_last_runs_were"],
+    ),
+    Mutation(
+        name="overlap-no-fires-of-paused-jobs",
+        mechanism="What a paused job would fire is not to come.",
+        file=DAY,
+        old="if not job.is_paused and job.fires}",
+        new="if job.fires}",
+        red=[OVERLAP + "test_what_is_to_come_is_as_long_as_the_last_runs_were"],
+    ),
+    Mutation(
+        name="overlap-quiet-is-an-hour",
+        mechanism="Quiet is said of stretches of an hour or more in which nothing runs or comes.",
+        file=LANES,
+        old="if is_quiet and len(indices) >= QUIET_QUARTERS:",
+        new="if len(indices) >= QUIET_QUARTERS:",
+        red=[OVERLAP + "test_quiet_hours_are_said_in_words"],
+    ),
+    Mutation(
+        name="overlap-bounded-bars",
+        mechanism="So many bars are drawn; rows beyond them are drawn by the hour.",
+        file=LANES,
+        old="        if room >= 0 and not row.hours:\n",
+        new="        if not row.hours:\n",
+        red=[OVERLAP + "test_a_day_of_many_runs_is_drawn_by_the_hour"],
+    ),
+    Mutation(
+        name="overlap-bounded-runs",
+        mechanism="Of a day with more runs than are read only numbers by the hour are read.",
+        file=DAY,
+        old="    if len(rows) > MOST_RUNS:\n",
+        new="    if False:\n",
+        red=[OVERLAP + "test_a_day_of_more_runs_than_are_read_is_counted"],
+    ),
+    Mutation(
+        name="overlap-bounded-rows",
+        mechanism="So many rows are drawn; the others are counted.",
+        file=LANES,
+        old="    shown = order[:MOST_ROWS]\n",
+        new="    shown = order\n",
+        red=[OVERLAP + "test_rows_beyond_the_most_are_counted"],
+    ),
+    Mutation(
+        name="overlap-failed-by-shape",
+        mechanism="What failed is told by the shape of its bar, not by colour alone.",
+        file="templates/dashboard/overlap.html",
+        old='y="{{ bar.y }}" width="{{ bar.width }}" height="12"/>',
+        new='y="{{ bar.y|add:2 }}" width="{{ bar.width }}" height="8"/>',
+        red=[OVERLAP + "test_what_failed_is_told_by_its_shape_too"],
+    ),
+]

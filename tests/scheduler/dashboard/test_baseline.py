@@ -1,0 +1,76 @@
+"""How many queries each page asks, compared with `baseline.json`: a page that asks more says so here first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from calendars.models import Calendar
+from scheduler.dashboard.pages import page
+from scheduler.dashboard.urls import urlpatterns
+from scheduler.models import DeadLetter, Job, Run
+from scheduler.services.seed import seed_demo
+from tests.factories import HeartbeatFactory, SkippedSpanFactory
+
+pytestmark = pytest.mark.django_db
+
+BASELINE = Path(__file__).with_name("baseline.json")
+MOST = 15
+MORE = {"job": 20}
+"""Pages that ask more than a page should, and how many."""
+PART = "log"
+"""A part of a page, which has no address of its own."""
+
+
+@pytest.fixture
+def paths(now) -> dict[str, str]:
+    """An address of each page, in an installation in which each has something to show."""
+    seed_demo(30, 400, now)
+    for kind in ("serve", "materialize", "reap"):
+        HeartbeatFactory(kind=kind, beat_at=now)
+    key = "billing:invoices"
+    SkippedSpanFactory(job=Job.objects.get(job_key=key), reason="downtime")
+    calendar, letter = Calendar.objects.first().pk, DeadLetter.objects.first()
+    return {
+        "jobs": "/",
+        "now": "/now",
+        "job": f"/jobs/{key}",
+        "runs": "/runs",
+        "planned": "/runs/planned",
+        "run": f"/runs/{Run.objects.filter(verdict='completed').first().pk}",
+        "next": "/next",
+        "overlap": "/overlap",
+        "letters": "/letters",
+        "letters-confirm": "/letters/confirm?do=replay",
+        "letter": f"/letters/{letter.pk}",
+        "missed": "/missed",
+        "missed-job": f"/missed/{key}",
+        "budgets": "/budgets",
+        "audit": "/audit",
+        "calendars": "/calendars",
+        "calendar": f"/calendars/{calendar}",
+        "calendar-year": f"/calendars/{calendar}/year",
+        "runners": "/runners",
+    }
+
+
+def test_each_page_asks_as_many_queries_as_the_baseline_says(operator, paths):
+    found = {}
+    for name, path in paths.items():
+        with CaptureQueriesContext(connection) as asked:
+            assert operator.get(path).status_code == 200, name
+        statements = [query["sql"] for query in asked if not query["sql"].startswith(("SAVEPOINT", "RELEASE"))]
+        found[name] = len(statements)
+    assert found == json.loads(BASELINE.read_text()), f"if that is meant: {json.dumps(found, indent=2)}"
+    assert {name: number for name, number in found.items() if number > MORE.get(name, MOST)} == {}
+
+
+def test_each_page_is_in_the_baseline():
+    views = {pattern.name: pattern.callback for pattern in urlpatterns}
+    pages = {name for name, view in views.items() if view.__code__.co_qualname.startswith(page.__name__ + ".")}
+    assert {"now", "letters", PART} <= pages
+    assert pages - {PART} == set(json.loads(BASELINE.read_text()))
