@@ -1,0 +1,338 @@
+"""Jobs as code: all that is wrong is said, a plan is what apply does, twice is once, and the file has the say."""
+
+from tests.mutations.record import Mutation
+
+YAML = "scheduler/domain/yaml_text.py"
+READ = "scheduler/domain/jobs_file.py"
+WRITTEN = "scheduler/domain/jobs_file_written.py"
+CHECK = "scheduler/services/jobs_file_check.py"
+PLAN = "scheduler/services/jobs_file_plan.py"
+APPLY = "scheduler/services/jobs_file.py"
+HERE = "tests/scheduler/jobs_file/"
+TEXTS, READS, PLANS = HERE + "test_yaml_text.py::", HERE + "test_reading.py::", HERE + "test_plan.py::"
+APPLIES, RACES = HERE + "test_apply.py::", HERE + "test_apply_races.py::"
+EXPORTS, COMMANDS = HERE + "test_export.py::", HERE + "test_command.py::"
+A_409 = HERE + "test_managed.py::test_a_write_over_the_api_is_a_409_that_names_the_file_and_the_command"
+
+RECORDS = [
+    Mutation(
+        name="jobs-file-words-of-yaml-1-2",
+        mechanism="NO is Norway and on a word: plain words have the meaning of YAML 1.2.",
+        file=YAML,
+        old='"true": True, "false": False} | {',
+        new='"true": True, "false": False, "no": False, "on": True} | {',
+        red=[TEXTS + "test_a_word_means_what_it_says"],
+    ),
+    Mutation(
+        name="jobs-file-anchors-bounded",
+        mechanism="What anchors repeat counts as often as it is repeated; too much of it is refused.",
+        file=YAML,
+        old="    if size > MOST_NODES or height > MOST_DEPTH:",
+        new="    if height > MOST_DEPTH:",
+        red=[TEXTS + "test_what_anchors_repeat_counts_as_often_as_it_is_repeated"],
+    ),
+    Mutation(
+        name="jobs-file-depth-bounded",
+        mechanism="A file that is nested too deep is refused before it exhausts the stack.",
+        file=YAML,
+        old="        if depth > MOST_DEPTH:\n",
+        new="        if False:\n",
+        red=[TEXTS + "test_what_is_no_yaml_is_refused_with_its_line"],
+    ),
+    Mutation(
+        name="jobs-file-keys-once",
+        mechanism="A key that is there twice is an error that names both lines.",
+        file=YAML,
+        old="                self.problems.append(Problem(at, event.value[:64], message))\n",
+        new="                pass\n",
+        red=[TEXTS + "test_a_key_that_is_there_twice_is_told_with_both_lines"],
+    ),
+    Mutation(
+        name="jobs-file-texts-are-quoted",
+        mechanism="A text that reads like a number or a flag is written in quotes.",
+        file=YAML,
+        old="    if not isinstance(scalar(text), str):\n",
+        new="    if False:\n",
+        red=[TEXTS + "test_what_is_written_is_read_back_the_same"],
+    ),
+    Mutation(
+        name="jobs-file-all-errors-of-a-trigger",
+        mechanism="All fields of a trigger that are refused are told at once.",
+        file=READ,
+        old="    for _ in range(len(fields) + 1):\n",
+        new="    for _ in range(1):\n",
+        red=[READS + "test_every_error_is_found_at_once_with_its_line"],
+    ),
+    Mutation(
+        name="jobs-file-all-errors-of-a-calendar",
+        mechanism="All rules of a calendar that are refused are told at once.",
+        file=CHECK,
+        old="    for number, rule in enumerate(rules):\n",
+        new="    for number, rule in enumerate(rules[:1]):\n",
+        red=[READS + "test_every_error_is_found_at_once_with_its_line"],
+    ),
+    Mutation(
+        name="jobs-file-is-not-empty",
+        mechanism="A file that declares nothing at all is no jobs file: with --prune it would remove everything.",
+        file=READ,
+        old="    elif node.value is not None or not path:\n",
+        new="    elif node.value is not None:\n",
+        red=[READS + "test_what_declares_nothing_is_no_jobs_file"],
+    ),
+    Mutation(
+        name="jobs-file-secrets-warned-of",
+        mechanism="A text that looks like a secret is warned of, at whatever depth.",
+        file=CHECK,
+        old='                yield from _plain_secrets(item, f"{path}.{name}")\n',
+        new="                pass\n",
+        red=[READS + "test_what_looks_like_a_secret_is_warned_of"],
+    ),
+    Mutation(
+        name="jobs-file-secrets-masked",
+        mechanism="A plan shows no secrets, in no line and in no JSON.",
+        file=CHECK,
+        old="    return masked(value, lambda _: _MASK)",
+        new="    return value",
+        red=[PLANS + "test_secrets_are_in_no_line_and_in_no_body", COMMANDS + "test_a_plan_for_a_person"],
+    ),
+    Mutation(
+        name="jobs-file-same-triggers-first",
+        mechanism="Triggers that are as they are declared are paired first: an edited one keeps its id.",
+        file=PLAN,
+        old="(self._is_same, self._is_same_kind, lambda *_: True)",
+        new="(lambda *_: True,)",
+        red=[APPLIES + "test_a_trigger_that_is_edited_keeps_its_id_and_its_anchor"],
+    ),
+    Mutation(
+        name="jobs-file-plan-knows-the-anchor",
+        mechanism="The fires that a plan tells are those from the anchor that an edited interval keeps.",
+        file=PLAN,
+        old='NEW if row is None else NEW | {"anchor_at": row.anchor_at}',
+        new="NEW",
+        red=[PLANS + "test_a_change_is_told_field_by_field_and_which_fires_move"],
+    ),
+    Mutation(
+        name="jobs-file-takes-over-nothing-silently",
+        mechanism="What others manage is changed by a file only once it is adopted.",
+        file=PLAN,
+        old="        if is_strange and not self.adopt:\n",
+        new="        if False:\n",
+        red=[PLANS + "test_what_others_manage_is_not_the_files_unless_it_adopts_it"],
+    ),
+    Mutation(
+        name="jobs-file-of-one-tenant",
+        mechanism="A key that is another tenant's job is refused: that job is not moved.",
+        file=PLAN,
+        old="        if declared.key in self.found.foreign:\n",
+        new="        if False:\n",
+        red=[PLANS + "test_a_job_of_another_tenant_is_none_of_the_file"],
+    ),
+    Mutation(
+        name="jobs-file-plan-refuses-never",
+        mechanism="A plan refuses a new schedule that would never fire, as a save does.",
+        file=PLAN,
+        old="        if row is None or (changes and wanted.enabled):\n",
+        new="        if False:\n",
+        red=[PLANS + "test_a_trigger_that_would_never_fire_is_refused_with_its_line_but_one_that_has_fired_is_not"],
+    ),
+    Mutation(
+        name="jobs-file-prune-leaves-what-is-used",
+        mechanism="Calendars and groups that others use stay, with --prune too.",
+        file=PLAN,
+        old="        if prune and not reason:\n",
+        new="        if prune:\n",
+        red=[PLANS + "test_what_others_use_stays_with_prune_too"],
+    ),
+    Mutation(
+        name="jobs-file-prunes-its-own",
+        mechanism="Only what the file once declared is removed by --prune.",
+        file=PLAN,
+        old="if key not in self.file.jobs and job.managed_by == FILE",
+        new="if key not in self.file.jobs",
+        red=[APPLIES + "test_what_is_unadopted_is_no_job_of_prunes"],
+    ),
+    Mutation(
+        name="jobs-file-one-apply-at-a-time",
+        mechanism="Of two applies at once, on any hosts, the second begins when the first has ended.",
+        file=APPLY,
+        old="    with write_transaction(), one_at_a_time(ONE_APPLY):\n        planned =",
+        new="    with write_transaction():\n        planned =",
+        red=[RACES + "test_two_at_once_end_in_one_state"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="jobs-file-locks-all-first",
+        mechanism="Apply locks all jobs and entries that it may touch, in their order, before it changes one.",
+        file=APPLY,
+        old="            _lock(planned)\n",
+        new="",
+        red=[RACES + "test_an_apply_meets_a_cancel_of_runs_of_two_of_its_jobs_in_no_circle"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="jobs-file-plans-under-the-locks",
+        mechanism="What is carried out is planned again under the locks.",
+        file=APPLY,
+        old="            _lock(planned)\n            planned = ",
+        new="            _lock(planned)\n            _ = ",
+        red=[RACES + "test_an_apply_waits_for_the_edit_of_who_had_the_say_and_sees_it"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="jobs-file-twice-is-once",
+        mechanism="An apply that finds nothing to do writes nothing, also no event.",
+        file=APPLY,
+        old="        if not plan.changes:\n            return Applied(plan)\n",
+        new="",
+        red=[APPLIES + "test_twice_is_once_not_an_anchor_and_not_a_planned_run_is_another"],
+    ),
+    Mutation(
+        name="jobs-file-what-it-leaves-out-is-default",
+        mechanism="A field of a trigger that is not in the file any more has its default again.",
+        file=APPLY,
+        old="trigger=one.row, partial=False, managed_by=FILE",
+        new="trigger=one.row, partial=True, managed_by=FILE",
+        red=[APPLIES + "test_a_trigger_that_is_edited_keeps_its_id_and_its_anchor"],
+    ),
+    Mutation(
+        name="jobs-file-adds-before-it-removes",
+        mechanism="New triggers come before old ones go: runs that both give keep their ids.",
+        file=APPLY,
+        old='_ORDER = (ADD, "change", REMOVE)',
+        new='_ORDER = (REMOVE, "change", ADD)',
+        red=[APPLIES + "test_a_schedule_that_is_split_in_two_keeps_the_ids_of_the_runs_that_stay"],
+    ),
+    Mutation(
+        name="jobs-file-expected-plan",
+        mechanism="A plan that is not the one that was looked at is not carried out.",
+        file=APPLY,
+        old="        if expect is not None and expect != plan.hash:\n",
+        new="        if False:\n",
+        red=[
+            APPLIES + "test_nothing_is_done_by_a_plan_that_is_not_the_one_that_was_looked_at",
+            COMMANDS + "test_the_plan_that_was_looked_at_is_the_one_that_is_applied",
+        ],
+    ),
+    Mutation(
+        name="jobs-file-runs-what-is-on",
+        mechanism="A job that is switched off does not run because its definition changed.",
+        file=APPLY,
+        old='        if declared.runs_on_change and declared.columns["is_active"]:\n',
+        new="        if declared.runs_on_change:\n",
+        red=[APPLIES + "test_a_job_that_is_switched_off_does_not_run_for_it_and_no_other_does"],
+    ),
+    Mutation(
+        name="jobs-file-full-queue-stops-no-apply",
+        mechanism="A run that a full queue refuses does not take the change back.",
+        file=APPLY,
+        old="            except TooManyRequests:\n                not_started.append(key)\n",
+        new="            except ZeroDivisionError:\n                not_started.append(key)\n",
+        red=[APPLIES + "test_a_job_runs_once_for_each_change_that_asks_for_it"],
+    ),
+    Mutation(
+        name="jobs-file-adopts-triggers",
+        mechanism="With a job the file has the say in its triggers.",
+        file=APPLY,
+        old="                Trigger.objects.filter(job__in=strange).update(managed_by=to)\n",
+        new="                pass\n",
+        red=[APPLIES + "test_adopt_and_unadopt"],
+    ),
+    Mutation(
+        name="jobs-file-durations-exact",
+        mechanism="A duration is written so that the same is read back.",
+        file=WRITTEN,
+        old="parse_duration(text).total_seconds() == seconds",
+        new="True",
+        red=[EXPORTS + "test_a_job_that_is_written_is_read_back_the_same"],
+    ),
+    Mutation(
+        name="jobs-file-export-has-anchors",
+        mechanism="An exported interval has its anchor, to fire at the same instants elsewhere.",
+        file=WRITTEN,
+        old='        fields["anchor"] = _trigger_value(columns["anchor_at"])\n',
+        new="        pass\n",
+        red=[
+            EXPORTS + "test_a_trigger_that_is_written_is_read_back_the_same",
+            EXPORTS + "test_on_another_machine_it_makes_the_same",
+        ],
+    ),
+    Mutation(
+        name="jobs-file-usage-is-no-plan",
+        mechanism="A word that is not understood exits with 1; 2 is a plan with changes.",
+        file="scheduler/management/commands/jobs.py",
+        old="            _exit_with_1(each)\n",
+        new="            pass\n",
+        red=[COMMANDS + "test_a_word_that_is_not_understood_is_no_plan_with_changes"],
+    ),
+    *(
+        Mutation(
+            name=f"jobs-file-has-the-say-{name}",
+            mechanism=f"What a jobs file declares is changed by no other door: {what}.",
+            file=file,
+            old=old,
+            new=new,
+            red=[A_409],
+        )
+        for name, what, file, old, new in (
+            (
+                "job",
+                "an edit of a job",
+                "scheduler/services/jobs.py",
+                "                if job is not None:\n                    refuse_file_managed(",
+                "                if job is not None:\n                    (lambda *_, **__: None)(",
+            ),
+            (
+                "job-deleted",
+                "the deletion of a job",
+                "scheduler/services/jobs.py",
+                '        refuse_file_managed("job", job.job_key, job.managed_by, job.tenant, by=managed_by)\n'
+                "        lock_entries_of(job)\n",
+                "        lock_entries_of(job)\n",
+            ),
+            (
+                "trigger",
+                "a trigger made or edited",
+                "scheduler/services/triggers.py",
+                '        refuse_file_managed("job", locked.job_key, locked.managed_by, locked.tenant, by=managed_by)\n',
+                "",
+            ),
+            (
+                "trigger-deleted",
+                "a trigger deleted",
+                "scheduler/services/triggers.py",
+                '            refuse_file_managed("job", job.job_key, job.managed_by, job.tenant, by=managed_by)\n',
+                "            pass\n",
+            ),
+            (
+                "calendar",
+                "an edit of a calendar",
+                "calendars/services/edit.py",
+                '    refuse_file_managed("calendar", row.name, row.managed_by, row.tenant, by=managed_by)\n'
+                "    before =",
+                "    before =",
+            ),
+            (
+                "calendar-deleted",
+                "the deletion of a calendar",
+                "calendars/services/edit.py",
+                "            if row is not None:\n                refuse_file_managed(",
+                "            if row is not None:\n                (lambda *_, **__: None)(",
+            ),
+            (
+                "group",
+                "an edit of a group",
+                "scheduler/services/groups.py",
+                '        refuse_file_managed("group", name, group.managed_by, tenant, by=managed_by)\n'
+                "        if reverting",
+                "        if reverting",
+            ),
+            (
+                "group-deleted",
+                "the deletion of a group",
+                "scheduler/services/groups.py",
+                '        refuse_file_managed("group", name, group.managed_by, tenant, by=managed_by)\n        jobs =',
+                "        jobs =",
+            ),
+        )
+    ),
+]
