@@ -4,16 +4,17 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 
+from croniq_site.admin_audit import ToldInTheAudit
 from runners.admin import BoundedSearch
 
 admin.site.unregister([User, Group])
 
 
 @admin.register(User)
-class BoundedUserAdmin(BoundedSearch, UserAdmin):
+class BoundedUserAdmin(ToldInTheAudit, BoundedSearch, UserAdmin):
     pass
 
 
 @admin.register(Group)
-class BoundedGroupAdmin(BoundedSearch, GroupAdmin):
+class BoundedGroupAdmin(ToldInTheAudit, BoundedSearch, GroupAdmin):
     pass

@@ -14,19 +14,21 @@ from croniq_site.kernel.errors import Conflict
 
 Seal = Callable[[str], str]
 
-_NAME = (
-    r"[\w.-]*(?:password|passwd|passphrase|secret|token|credential|authorization|cookie|private|api[_-]?key"
-    r"|access[_-]?key|[a-z0-9][_-]key|[_-]pwd)[\w.-]*"
+_WORDS = (
+    "password|passwd|passphrase|secret|token|credential|authorization|cookie|private|api[_-]?key|access[_-]?key"
+    r"|(?<=[a-z0-9][_-])(?:key|pwd)(?![\w-])"
 )
-_IS_SECRET_NAME = re.compile(rf"{_NAME}|key|auth|dsn", re.IGNORECASE)
-# NAME=value, --name value, --name=value, "Name: value" up to the end of the word or the quotes around it; the second
-# word of "Bearer x"; and the password in an address.
+_IS_SECRET_NAME = re.compile(rf"{_WORDS}|^(?:key|auth|dsn)$", re.IGNORECASE)
+# NAME=value, --name value, "Name: value", each up to the end of the word or the quotes around it; the second word of
+# "Bearer x"; the password in an address. Bounded, so that no text takes longer than its length.
 _IN_TEXT = re.compile(
-    rf"""((?:\b|--?)(?:{_NAME})["']?(?:\s*[=:]\s*|\s+)["']?(?:(?:bearer|basic|apikey)\s+)?)([^\s"'&;|]+)"""
-    r"""|(\b(?:bearer|basic|apikey)\s+)([\w.~+/=-]{6,})|(://[^\s:/@]*:)([^\s/@]+)(?=@)""",
+    rf"""((?<![\w.-])-{{0,2}}[\w.]?[\w.-]{{0,40}}(?:{_WORDS})[\w.-]{{0,40}}["']?(?:\s{{0,4}}[=:]\s{{0,4}}|\s{{1,4}})["']?"""
+    r"""(?:(?:bearer|basic|apikey)\s)?)([^\s"'&;|]+)"""
+    r"""|(\b(?:bearer|basic|apikey)\s)([\w.~+/=-]{6,})|(://[^\s:/@]{0,100}:)([^\s/@]{1,200})(?=@)""",
     re.IGNORECASE,
 )
 _SEALED = re.compile(r"\*\*\*[0-9a-f]{8}")
+_REFERENCE = {"secret", "prefix"}
 WITH_SECRETS = frozenset({"action", "metadata"})
 """Fields in which whoever writes them may have written a secret."""
 
@@ -56,14 +58,14 @@ def without_secrets(diff: Mapping[str, Any], seal: Seal) -> dict[str, Any]:
 
 def masked(value: Any, seal: Seal) -> Any:
     """``value`` with a seal for each text that has the name of a secret, at whatever depth, and for what looks like
-    one within a text. A reference, ``{"secret": NAME}``, is none."""
+    one within a text. A reference, ``{"secret": NAME}``, is none: the runner alone knows what it stands for."""
     if isinstance(value, str):
         return _IN_TEXT.sub(lambda found: _sealed_part(found, seal), value)
     if isinstance(value, Mapping):
-        if len(value) == 1 and isinstance(value.get("secret"), str):
+        if "secret" in value and value.keys() <= _REFERENCE:
             return dict(value)
         return {
-            name: _sealed(item, seal) if _IS_SECRET_NAME.fullmatch(name) else masked(item, seal)
+            name: _sealed(item, seal) if _IS_SECRET_NAME.search(name) else masked(item, seal)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
@@ -76,7 +78,7 @@ def _masked_words(words: list[Any], seal: Seal) -> list[Any]:
     kept, is_named = [], False
     for word in words:
         kept.append(seal(word) if is_named and isinstance(word, str) else masked(word, seal))
-        is_named = isinstance(word, str) and word.startswith("-") and bool(_IS_SECRET_NAME.fullmatch(word.lstrip("-")))
+        is_named = isinstance(word, str) and word.startswith("-") and bool(_IS_SECRET_NAME.search(word.lstrip("-")))
     return kept
 
 

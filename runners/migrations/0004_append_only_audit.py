@@ -64,11 +64,10 @@ class Migration(migrations.Migration):
             name="history",
             field=models.CharField(
                 blank=True,
-                default="",
                 help_text="whose definition changed, by its row, for instance job/17",
                 max_length=32,
+                null=True,
             ),
-            preserve_default=False,
         ),
         migrations.AddField(
             model_name="auditevent",
@@ -88,7 +87,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="auditevent",
             index=models.Index(
-                condition=models.Q(("history", ""), _negated=True), fields=["history", "id"], name="audit_by_history"
+                condition=models.Q(("history__isnull", False)), fields=["history", "id"], name="audit_by_history"
             ),
         ),
         migrations.CreateModel(

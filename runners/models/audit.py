@@ -19,7 +19,7 @@ class AuditEvent(models.Model):
     diff = models.JSONField(default=dict, help_text="field: [before, after]; whatever is no such pair explains it")
     request_id = models.CharField(max_length=64, blank=True, help_text="of the request that did it, if one did")
     history = models.CharField(
-        max_length=32, blank=True, help_text="whose definition changed, by its row, for instance job/17"
+        max_length=32, null=True, blank=True, help_text="whose definition changed, by its row, for instance job/17"
     )
 
     class Meta:
@@ -30,8 +30,8 @@ class AuditEvent(models.Model):
             models.Index(fields=["target_type", "target_id", "id"], name="audit_by_target"),
             # Serves counters of rare events and the filter by action.
             models.Index(fields=["action", "id"], name="audit_by_action"),
-            # Serves the history of a definition.
-            models.Index(fields=["history", "id"], name="audit_by_history", condition=~Q(history="")),
+            # Serves the history of a definition; null for other events: what SQLite finds such an index by.
+            models.Index(fields=["history", "id"], name="audit_by_history", condition=Q(history__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -105,7 +105,7 @@ def record_events(events: Iterable[Event], now: datetime) -> None:
             tenant=event.tenant,
             diff=without_secrets(event.diff, seal),
             request_id=name,
-            history=event.history,
+            history=event.history or None,
         )
         for event in _bounded(events)
     )

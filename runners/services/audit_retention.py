@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 
@@ -11,6 +11,7 @@ from runners.models import AuditCut, AuditEvent
 from runners.services.audit import Event, record_events
 
 _THE_CUT = 1
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def drop_old_events(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
@@ -35,12 +36,11 @@ def drop_old_events(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
 
 
 def _move_cut(until: datetime, now: datetime) -> None:
-    before = AuditCut.objects.select_for_update().filter(pk=_THE_CUT).values_list("until", flat=True).first()
-    if before is not None and before >= until:
+    # Of two that make it at once the database lets one through; then they take turns by its lock.
+    AuditCut.objects.bulk_create([AuditCut(pk=_THE_CUT, until=_BEGINNING)], ignore_conflicts=True)
+    before = AuditCut.objects.select_for_update().get(pk=_THE_CUT).until
+    if before >= until:
         return
-    if before is None:
-        # Of two that make it at once the database lets one through; the other moves what the winner made.
-        AuditCut.objects.bulk_create([AuditCut(pk=_THE_CUT, until=until)], ignore_conflicts=True)
-    AuditCut.objects.filter(pk=_THE_CUT, until__lt=until).update(until=until)
-    diff = {"until": [before and before.isoformat(), until.isoformat()]}
+    AuditCut.objects.filter(pk=_THE_CUT).update(until=until)
+    diff = {"until": [None if before == _BEGINNING else before.isoformat(), until.isoformat()]}
     record_events([Event("audit.pruned", "site", "audit", diff=diff)], now)

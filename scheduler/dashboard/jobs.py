@@ -13,6 +13,7 @@ from django.shortcuts import render
 
 from croniq_site.kernel.errors import NotFound
 from croniq_site.kernel.text import is_printable_name
+from scheduler.dashboard.history import edits_of
 from scheduler.dashboard.pages import action, actor_of, address, live_answer, may_act, or_message, page, text_in
 from scheduler.models import Job
 from scheduler.queries.jobs import job_of_key
@@ -61,6 +62,7 @@ def job_page(request: HttpRequest, now: datetime, job_key: str) -> HttpResponse:
         "fires": fires,
         "first": next((fire for fire in fires if not fire.is_skipped), None),
         "runs": run_list(now, RunFilter(job_key=job_key), LAST_RUNS),
+        "edits": edits_of(job),
         "may_act": may_act(request.user),
         # Of a form that is sent twice the second finds the first one's run.
         "token": str(uuid4()),

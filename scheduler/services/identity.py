@@ -99,7 +99,8 @@ def _take_over(runner: Runner, current: RunnerInstance, by_instance: str, now: d
 
 
 def _event(action: str, runner: Runner, diff: dict) -> Event:
-    return Event(action, "runner", runner.runner_id, actor=Actor("runner", runner.runner_id), diff=diff)
+    tenant = runner.client.tenant or ""
+    return Event(action, "runner", runner.runner_id, Actor("runner", runner.runner_id), tenant, diff)
 
 
 def refusals(claims: Sequence[tuple[str, Principal]], now: datetime) -> list[CroniqError | None]:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Exists, F, OuterRef, Q
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, adapted, row_list, uuid_of, write_transaction
-from runners.services.audit import record_events
+from runners.services.audit import MOST_IDS, Event, record_events
 from scheduler.domain.budgets import QUEUE_FULL
 from scheduler.domain.transitions import State as RunState
 from scheduler.models import Job, QueueEntry, Run, Slot
@@ -76,8 +77,10 @@ def drop_stray_slots(now: datetime, limit: int = RUNS_PER_TRANSACTION) -> int:
         # Under the locks: what is admitted in this moment has its slot and its state at once.
         lock_domains(domain_of(job) for job in jobs)
         ids = list(Slot.objects.filter(stray, pk__in=[pk for pk, _ in rows]).values_list("pk", flat=True))
+        runs = list(Slot.objects.filter(pk__in=ids).order_by("pk").values_list("run_id", flat=True))
         Slot.objects.filter(pk__in=ids).delete()
         settle_jobs_later({job.pk for job in jobs}, now)
+        record_events(_repaired("slots.dropped", runs), now)
     return len(ids)
 
 
@@ -95,10 +98,19 @@ def gate_strays(now: datetime, limit: int = RUNS_PER_TRANSACTION) -> int:
             .order_by("run_id")[:limit]
         )
         due = [entry.run_id for entry in strays if entry.available_at <= now]
+        record_events(_repaired("runs.gated", [entry.run_id for entry in strays]), now)
         gated = QueueEntry.objects.filter(run_id__in=[entry.run_id for entry in strays], state=State.READY)
         gated.filter(run_id__in=due).update(waits_since=now, state=State.GATED)
         gated.update(state=State.GATED)
     return len(strays)
+
+
+def _repaired(action: str, run_ids: Sequence[UUID]) -> list[Event]:
+    """One event for a batch, of whichever tenants."""
+    if not run_ids:
+        return []
+    diff = {"count": len(run_ids), "ids": [str(run_id) for run_id in run_ids[:MOST_IDS]]}
+    return [Event(action, "site", "queue", diff=diff)]
 
 
 def skip_beyond_depth(now: datetime, limit: int = RUNS_PER_TRANSACTION) -> int:

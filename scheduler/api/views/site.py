@@ -17,6 +17,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from croniq_site.kernel.errors import Forbidden
 from runners.api import authentication, parameters
 from runners.api.authentication import PUBLIC, HasScope
 from runners.api.views import ApiView
@@ -126,10 +127,17 @@ def openapi_document() -> dict:
 
 
 class MetricsAllowed(BasePermission):
-    """An address of ``CRONIQ_METRICS_ALLOW``, or a key with ``metrics:read``."""
+    """An address of ``CRONIQ_METRICS_ALLOW``, or a key with ``metrics:read`` that is not of one tenant: the series name
+    everybody's jobs."""
 
     def has_permission(self, request: Request, view: ApiView) -> bool:
-        return is_allowed_address(request.META) or HasScope().has_permission(request, view)
+        if is_allowed_address(request.META):
+            return True
+        if not HasScope().has_permission(request, view):
+            return False
+        if request.user.tenant is not None:
+            raise Forbidden(f"Metrics are of all tenants; this key is of the tenant {request.user.tenant!r}.")
+        return True
 
 
 class Metrics(ApiView):

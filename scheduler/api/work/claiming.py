@@ -14,6 +14,7 @@ from uuid import UUID
 from croniq_site.kernel.clock import Clock
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
 from croniq_site.kernel.errors import CroniqError, Unavailable
+from croniq_site.kernel.request import request_id
 from scheduler.api.work.gates import Gates
 from scheduler.api.work.pool import Pool
 from scheduler.api.work.presence import Presence
@@ -191,6 +192,7 @@ class Group:
             self._serving = asyncio.get_running_loop().create_task(self._claims())
 
     async def _claims(self) -> None:
+        request_id.set(None)  # whoever's poll began it: the claims are those of all that wait
         try:
             await asyncio.sleep(0)  # whoever else arrives in this turn of the loop is asked for with the first
             while self._to_ask:

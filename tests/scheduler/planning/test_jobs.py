@@ -8,6 +8,7 @@ import pytest
 
 from croniq_site.kernel.errors import Forbidden, InvalidInput, NotFound
 from runners.models import AuditEvent
+from runners.services.audit import seal
 from scheduler.models import Job, QueueEntry, Run, Trigger
 from scheduler.services.jobs import activate, deactivate, delete_job, save_job
 from scheduler.services.materialize import materialize
@@ -267,7 +268,9 @@ def test_saying_what_is_executed_needs_its_own_scope(now, partial):
 def test_the_audit_does_not_repeat_what_may_be_secret(now):
     make_job(now, action={"type": "command", "shell": "x", "env": {"TOKEN": "hunter2"}})
     save_job({"job_key": "demo:job", "metadata": {"password": "hunter2"}, "action": None}, now, ACTOR, partial=True)
-    assert AuditEvent.objects.filter(action="job.updated").get().diff == {"metadata": "changed", "action": "changed"}
+    diff = AuditEvent.objects.get(action="job.updated").diff
+    assert diff["action"][0]["env"] == {"TOKEN": seal("hunter2")}
+    assert (diff["action"][1], diff["metadata"]) == (None, [{}, {"password": seal("hunter2")}])
     assert "hunter2" not in str(list(AuditEvent.objects.values_list("diff", flat=True)))
 
 
