@@ -58,7 +58,7 @@ class Jobs(ApiView):
         "Create a job, or update the one with this key: 201 or 200.",
         {200: schema.SavedJobAnswer, 201: schema.SavedJobAnswer},
         body=schema.JobBody,
-        refuses=(400, 404, 413),
+        refuses=(400, 404, 409, 413),
     )
     def post(self, request: Request) -> Response:
         job, created = job_services.save_job(
@@ -79,7 +79,7 @@ class OneJob(ApiView):
         "Change a job: what is missing stays, null is the default again.",
         {200: schema.SavedJobAnswer},
         body=schema.JobBody,
-        refuses=(400, 404, 413),
+        refuses=(400, 404, 409, 413),
     )
     def put(self, request: Request, job_key: str) -> Response:
         job = job_in_path(self, job_key)
@@ -90,7 +90,7 @@ class OneJob(ApiView):
         return Response(wire.saved_job_body(job, lacking_capabilities(job, self.now)))
 
     @openapi.documented(
-        "deleteJob", "Delete a job: its history stays, what it has planned goes.", {204: None}, refuses=(404,)
+        "deleteJob", "Delete a job: its history stays, what it has planned goes.", {204: None}, refuses=(404, 409)
     )
     def delete(self, request: Request, job_key: str) -> Response:
         job_services.delete_job(name_in_path(job_key, "job"), self.now, actor_of(self), self.principal)
@@ -105,7 +105,9 @@ def without_unchanged(body: dict, current: dict, names: tuple[str, ...]) -> dict
 class Activate(ApiView):
     required_scope = {"POST": "jobs:write"}
 
-    @openapi.documented("activateJob", "Let a job's triggers fire again.", {200: schema.JobAnswer}, refuses=(404,))
+    @openapi.documented(
+        "activateJob", "Let a job's triggers fire again.", {200: schema.JobAnswer}, refuses=(404, 409)
+    )
     def post(self, request: Request, job_key: str) -> Response:
         job = job_services.activate(job_in_path(self, job_key).job_key, self.now, actor_of(self), self.principal)
         return Response(wire.job_body(job))
@@ -114,7 +116,9 @@ class Activate(ApiView):
 class Deactivate(ApiView):
     required_scope = {"POST": "jobs:write"}
 
-    @openapi.documented("deactivateJob", "Let none of a job's triggers fire.", {200: schema.JobAnswer}, refuses=(404,))
+    @openapi.documented(
+        "deactivateJob", "Let none of a job's triggers fire.", {200: schema.JobAnswer}, refuses=(404, 409)
+    )
     def post(self, request: Request, job_key: str) -> Response:
         job = job_services.deactivate(job_in_path(self, job_key).job_key, self.now, actor_of(self), self.principal)
         return Response(wire.job_body(job))

@@ -55,7 +55,7 @@ class Schedules(ApiView):
         "Give a job one more schedule.",
         {201: schema.ScheduleAnswer},
         body=schema.ScheduleBody,
-        refuses=(400, 404, 413),
+        refuses=(400, 404, 409, 413),
     )
     def post(self, request: Request) -> Response:
         fields = dict(self.body)
@@ -79,7 +79,7 @@ class OneSchedule(ApiView):
         "Change a schedule: what is missing stays. What is planned and never claimed follows.",
         {200: schema.ScheduleAnswer},
         body=schema.ScheduleBody,
-        refuses=(400, 404, 413),
+        refuses=(400, 404, 409, 413),
     )
     def put(self, request: Request, trigger_id: str) -> Response:
         trigger = trigger_in_path(self, trigger_id)
@@ -89,7 +89,7 @@ class OneSchedule(ApiView):
         trigger_services.save_trigger(trigger.job, fields, self.now, actor=actor_of(self), trigger=trigger)
         return Response(wire.schedule_body(trigger_in_path(self, trigger_id)))
 
-    @openapi.documented("deleteSchedule", "Delete a schedule and what it planned.", {204: None}, refuses=(404,))
+    @openapi.documented("deleteSchedule", "Delete a schedule and what it planned.", {204: None}, refuses=(404, 409))
     def delete(self, request: Request, trigger_id: str) -> Response:
         trigger = trigger_in_path(self, trigger_id)
         trigger_services.delete_trigger(trigger.pk, self.now, actor=actor_of(self), principal=self.principal)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import yaml
 from django.contrib.auth import get_user_model
 from django.urls import reverse
 
@@ -59,6 +62,15 @@ def test_a_write_over_the_api_is_a_409_that_names_the_file_and_the_command(verb,
     assert "croniq.yaml" in answer.json()["message"]
     assert f"jobs unadopt {named}'" in answer.json()["message"]
     assert snapshot() == before
+
+
+def test_the_document_of_the_api_has_each_of_these_answers(api):
+    paths = yaml.safe_load(api().get("/v1/openapi.yaml").content)["paths"]
+    for verb, path, *_ in WRITES:
+        name = re.sub("^/v1/concurrency-groups/database$", "/v1/concurrency-groups/{name}", path)
+        name = name.replace("{job}", "{job_key}").replace("{trigger}", "{trigger_id}")
+        name = name.replace("{calendar}", "{calendar_id}")
+        assert "409" in paths[name][verb]["responses"], (verb, path)
 
 
 def test_what_is_no_change_of_the_definition_stays_allowed(applied, api):
