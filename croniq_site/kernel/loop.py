@@ -22,9 +22,18 @@ def backoff_seconds(failures: int, most: float = BACKOFF_MOST_SECONDS) -> float:
 
 
 def run_loop(
-    name: str, step: Callable[[], float], stop: StopToken, *, most_backoff_seconds: float = BACKOFF_MOST_SECONDS
+    name: str,
+    step: Callable[[], float],
+    stop: StopToken,
+    *,
+    most_backoff_seconds: float = BACKOFF_MOST_SECONDS,
+    alive: Callable[[], None] = lambda: None,
+    alive_seconds: float | None = None,
 ) -> None:
     """Call ``step`` until ``stop`` is set. ``step`` returns the seconds to wait before it is called again.
+
+    ``alive`` is called after each pass and, where ``alive_seconds`` is given, so often while the next one is waited
+    for; never while a pass is at work, which may be one that hangs.
 
     A database that is away is logged and waited for, with back-off; so is any other failure of a step, whose traceback
     is logged: a worker that dies of one bad row would stop every job. Returns when stopped, the step in hand finished.
@@ -46,6 +55,10 @@ def run_loop(
             # A connection that broke in mid-statement is of no more use; Django opens a new one at the next query.
             connections.close_all()
         close_old_connections()
+        alive()
+        while alive_seconds is not None and pause > alive_seconds and not stop.wait(alive_seconds):
+            pause -= alive_seconds
+            alive()
         stop.wait(pause)
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from croniq_site.kernel.clock import Clock, DatabaseClock
 from croniq_site.kernel.loop import run_loop
+from croniq_site.kernel.service_manager import ServiceManager
 from croniq_site.kernel.stop import StopToken
 from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
 
@@ -32,7 +33,11 @@ class Worker:
 
     def run(self, stop: StopToken) -> None:
         _log.info("%s: started", self.kind)
-        run_loop(self.kind, self.step, stop)
+        manager = ServiceManager()
+        # At once: a database that is away is waited for in the loop, not by whoever waits for the start.
+        manager.ready()
+        run_loop(self.kind, self.step, stop, alive=manager.alive, alive_seconds=manager.every_seconds)
+        manager.stopping()
         self._end()
         _log.info("%s: stopped", self.kind)
 

@@ -28,9 +28,17 @@ class ServedApplication(Protocol):
 
 
 class Server(uvicorn.Server):
-    """Serves one application on one listening socket. ``is_ready`` is called once it accepts connections."""
+    """Serves one application on one listening socket. ``is_ready`` is called once it accepts connections, ``is_alive``
+    about ten times a second in the event loop, ``is_stopping`` when it begins to stop."""
 
-    def __init__(self, application: ServedApplication, *, is_ready: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        application: ServedApplication,
+        *,
+        is_ready: Callable[[], None] = lambda: None,
+        is_alive: Callable[[], None] = lambda: None,
+        is_stopping: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 application,
@@ -48,8 +56,7 @@ class Server(uvicorn.Server):
             )
         )
         self._application = application
-        self._is_ready = is_ready
-
+        self._is_ready, self._is_alive, self._is_stopping = is_ready, is_alive, is_stopping
         self._loop: asyncio.AbstractEventLoop | None = None
         self._exit_asked = asyncio.Event()
 
@@ -64,6 +71,7 @@ class Server(uvicorn.Server):
         tick = 0
         while not await self.on_tick(tick):
             tick = (tick + 1) % 864_000
+            self._is_alive()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._exit_asked.wait(), 0.1)
 
@@ -72,6 +80,7 @@ class Server(uvicorn.Server):
         self._is_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._is_stopping()
         # First of all: uvicorn waits for every request that it has, and a held poll would be one for half a minute.
         self._application.stop_polls()
         await asyncio.sleep(0)

@@ -21,6 +21,7 @@ from croniq_site.kernel.loop import run_loop
 from croniq_site.kernel.migrated import require_migrated
 from croniq_site.kernel.stop import StopToken, stop_on_signals
 from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
+from croniq_site.kernel.service_manager import Member, ServiceManager, Voice, speak_for
 from runners.services.outages import note_outage
 from scheduler.api.work.server import Server, listening_socket, url_of
 from scheduler.metrics import siblings
@@ -57,7 +58,7 @@ class Command(BaseCommand):
             ) from None
         connections.close_all()  # a fork must not inherit one
         if processes == 1:
-            self._serve(listener)
+            self._serve(listener, ServiceManager())
         else:
             self._serve_in(processes, listener)
         if lock is not None:
@@ -71,7 +72,7 @@ class Command(BaseCommand):
         if processes > 1 and connection.vendor != "postgresql":
             raise CommandError("SQLite is served by one process; --processes needs PostgreSQL.")
 
-    def _serve(self, listener: socket.socket) -> None:
+    def _serve(self, listener: socket.socket, voice: Voice) -> None:
         stop = StopToken()
         # uvicorn puts its own handlers in place while it runs and raises the signal again when it has stopped: it
         # must find these then, or a stop in good order would end as a kill.
@@ -83,7 +84,10 @@ class Command(BaseCommand):
         alive.start()
         url = url_of(listener)
         try:
-            Server(import_string(APPLICATION), is_ready=lambda: self._say(f"Croniq serves {url}")).run([listener])
+            server = Server(
+                import_string(APPLICATION), is_ready=is_ready, is_alive=voice.alive, is_stopping=voice.stopping
+            )
+            server.run([listener])
         finally:
             stop.stop()
             alive.join(timeout=1)
@@ -91,6 +95,11 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+        def is_ready() -> None:
+            self._say(f"Croniq serves {url}")
+            voice.ready()
+
 
     def _serve_in(self, processes: int, listener: socket.socket) -> None:
         """Serve from forks that share the socket. When one of them ends, all do: whoever started us starts us anew."""
@@ -104,21 +113,27 @@ class Command(BaseCommand):
                 os.close(alive)
                 siblings.join(Path(shared), number)
                 threading.Thread(target=_stop_with_parent, args=(orphaned,), daemon=True).start()
-                self._serve(listener)
+                self._serve(listener, Member(word, number))
                 os._exit(0)
+        said, word = os.pipe()
+        manager = ServiceManager()
             children.add(pid)
         listener.close()
 
         def pass_on(signum: int, frame: object) -> None:
             for pid in children:
+                os.close(said)
                 os.kill(pid, signal.SIGTERM)
 
         signal.signal(signal.SIGTERM, pass_on)
         signal.signal(signal.SIGINT, pass_on)
         failed = False
         while children:
+        os.close(word)
+        threading.Thread(target=speak_for, args=(processes, said, manager), daemon=True).start()
             pid, status = os.wait()
             children.discard(pid)
+            manager.stopping()
             failed = failed or status != 0
             pass_on(signal.SIGTERM, None)
         shutil.rmtree(shared, ignore_errors=True)
