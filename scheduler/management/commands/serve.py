@@ -19,9 +19,9 @@ from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict
 from croniq_site.kernel.loop import run_loop
 from croniq_site.kernel.migrated import require_migrated
+from croniq_site.kernel.service_manager import Member, ServiceManager, Voice, speak_for
 from croniq_site.kernel.stop import StopToken, stop_on_signals
 from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
-from croniq_site.kernel.service_manager import Member, ServiceManager, Voice, speak_for
 from runners.services.outages import note_outage
 from scheduler.api.work.server import Server, listening_socket, url_of
 from scheduler.metrics import siblings
@@ -83,6 +83,11 @@ class Command(BaseCommand):
         alive = threading.Thread(target=_keep_heartbeat, args=(stop,), name="croniq-heartbeat")
         alive.start()
         url = url_of(listener)
+
+        def is_ready() -> None:
+            self._say(f"Croniq serves {url}")
+            voice.ready()
+
         try:
             server = Server(
                 import_string(APPLICATION), is_ready=is_ready, is_alive=voice.alive, is_stopping=voice.stopping
@@ -96,44 +101,39 @@ class Command(BaseCommand):
         self.stdout.write(line)
         self.stdout.flush()
 
-        def is_ready() -> None:
-            self._say(f"Croniq serves {url}")
-            voice.ready()
-
-
     def _serve_in(self, processes: int, listener: socket.socket) -> None:
         """Serve from forks that share the socket. When one of them ends, all do: whoever started us starts us anew."""
         children: set[int] = set()
         # Nothing is ever written: the pipe closes when this process ends, however it ends, and the forks with it.
         orphaned, alive = os.pipe()
+        said, word = os.pipe()
+        manager = ServiceManager()
         shared = tempfile.mkdtemp(prefix="croniq-metrics-")
         for number in range(processes):
             pid = os.fork()
             if pid == 0:
                 os.close(alive)
+                os.close(said)
                 siblings.join(Path(shared), number)
                 threading.Thread(target=_stop_with_parent, args=(orphaned,), daemon=True).start()
                 self._serve(listener, Member(word, number))
                 os._exit(0)
-        said, word = os.pipe()
-        manager = ServiceManager()
             children.add(pid)
         listener.close()
+        os.close(word)
+        threading.Thread(target=speak_for, args=(processes, said, manager), daemon=True).start()
 
         def pass_on(signum: int, frame: object) -> None:
+            manager.stopping()
             for pid in children:
-                os.close(said)
                 os.kill(pid, signal.SIGTERM)
 
         signal.signal(signal.SIGTERM, pass_on)
         signal.signal(signal.SIGINT, pass_on)
         failed = False
         while children:
-        os.close(word)
-        threading.Thread(target=speak_for, args=(processes, said, manager), daemon=True).start()
             pid, status = os.wait()
             children.discard(pid)
-            manager.stopping()
             failed = failed or status != 0
             pass_on(signal.SIGTERM, None)
         shutil.rmtree(shared, ignore_errors=True)
