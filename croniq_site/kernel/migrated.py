@@ -12,6 +12,9 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from croniq_site.kernel.database import is_outage
 
+UNFINISHED_MOVE = "croniq_unfinished_move"
+"""A table that is there while a database is filled from another one, which is when nothing may work on it."""
+
 
 def pending_migrations() -> list[str]:
     """The names of the migrations that the database lacks."""
@@ -38,10 +41,22 @@ def require_migrated(*, waits: bool = False) -> None:
     """
     try:
         pending = pending_migrations()
+        is_filled = connection.vendor == "postgresql" and _is_filled()
     except DatabaseError as error:
         if waits and is_outage(error):
             return
         raise CommandError(f"The database cannot be opened: {' '.join(str(error).split())}") from None
+    if is_filled:
+        raise CommandError(
+            "This database is the target of a move that is not finished. Run manage.py move_to_postgres again on the "
+            "installation that moves."
+        )
     if pending:
         number = f"{len(pending)} migration{'' if len(pending) == 1 else 's'}"
         raise CommandError(f"The database lacks {number}. Run manage.py migrate.")
+
+
+def _is_filled() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [UNFINISHED_MOVE])
+        return cursor.fetchone()[0]
