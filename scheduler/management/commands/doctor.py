@@ -18,6 +18,7 @@ from scheduler.models import DeadLetter
 from scheduler.queries.gauges import capability_runners, last_ticks
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.trouble import last_beats, troubles
+from scheduler.queries.upkeep import kept_for, sqlite_file
 
 
 class Command(BaseCommand):
@@ -54,6 +55,11 @@ class Command(BaseCommand):
             until = maintenance.until.isoformat(timespec="seconds") if maintenance.until else "somebody ends it"
             self._line("maintenance", f"all dispatch is held until {until}. {maintenance.reason}".rstrip())
         self._line("letters", str(DeadLetter.objects.count()))
+        for line in kept_for():
+            self._line("retention", line)
+        file = sqlite_file()
+        for line in file.advice() if file is not None else ():
+            self._line("advice", line)
         found = list(troubles(now))
         lacking = (name for name, runners in capability_runners(now).items() if not runners)
         found += [f"No runner that is online has {name}, which jobs require." for name in lacking]
