@@ -14,9 +14,19 @@ import factory
 from factory.django import DjangoModelFactory
 
 from calendars.models import Calendar, CalendarRule
-from croniq_site.kernel.capabilities import COMMAND
 from croniq_site.kernel.ids import uuid7
-from runners.models import ApiClient, ApiKey, AuditCut, AuditEvent, Heartbeat, Outage, Runner, RunnerInstance
+from runners.models import (
+    ApiClient,
+    ApiKey,
+    AuditCut,
+    AuditEvent,
+    Heartbeat,
+    Outage,
+    Runner,
+    RunnerInstance,
+    SignInCount,
+)
+from scheduler.domain.actions import capabilities_for
 from scheduler.models import (
     Attempt,
     ConcurrencyGroup,
@@ -123,6 +133,14 @@ class OutageFactory(DjangoModelFactory):
     ended_at = NOW
 
 
+class SignInCountFactory(DjangoModelFactory):
+    class Meta:
+        model = SignInCount
+
+    key = factory.Sequence(lambda n: f"address:{n}")
+    began_at = NOW
+
+
 class CalendarFactory(DjangoModelFactory):
     class Meta:
         model = Calendar
@@ -170,7 +188,7 @@ class JobFactory(DjangoModelFactory):
     job_key = factory.Sequence(lambda n: f"test:job-{n}")
     action = factory.LazyFunction(dict)
     lane = factory.SubFactory(
-        LaneFactory, prefer=factory.LazyAttribute(lambda lane: [COMMAND] if lane.factory_parent.action else [])
+        LaneFactory, prefer=factory.LazyAttribute(lambda lane: capabilities_for(lane.factory_parent.action))
     )
     created_at = NOW
     updated_at = NOW

@@ -13,6 +13,9 @@ class ApiClient(models.Model):
     scopes = models.JSONField(default=list)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField()
+    managed_by = models.CharField(
+        max_length=32, blank=True, help_text="who has the say in it and its keys: environment; empty: people"
+    )
 
     class Meta:
         verbose_name = "API client"

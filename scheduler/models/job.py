@@ -118,6 +118,7 @@ class Job(models.Model):
     updated_at = models.DateTimeField()
 
     class Meta:
+        permissions = [("exec_job", "Can say what a job executes")]
         constraints = [
             # Serves every look-up by key; a deleted job's key is free for a new job.
             models.UniqueConstraint(

@@ -64,6 +64,7 @@ HELD = {"holder": None, "claimed_at": None, "lease_expires_at": None, "deadline_
 
 OFFENCES: dict[str, list[Callable[[], None]]] = {
     "api_client_one_per_name": [twice(make.ApiClientFactory, name="x")],
+    "sign_in_count_one_per_key": [twice(make.SignInCountFactory, key="x")],
     "api_key_one_per_digest": [twice(make.ApiKeyFactory, digest="a" * 64)],
     "api_key_digest_is_sha256": [once(make.ApiKeyFactory, digest="a" * 63), once(make.ApiKeyFactory, digest="")],
     "heartbeat_has_kind": [once(make.HeartbeatFactory, kind="")],

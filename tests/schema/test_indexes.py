@@ -24,6 +24,7 @@ QUERIES = {
     ),
     "audit_by_history": "SELECT * FROM runners_auditevent WHERE history = 'job/1' ORDER BY id DESC LIMIT 100",
     "audit_by_action": "SELECT count(*) FROM runners_auditevent WHERE action = 'run.lost'",
+    "sign_in_count_by_time": "SELECT * FROM runners_signincount WHERE began_at <= @INSTANT",
     "heartbeat_by_kind": "SELECT max(beat_at) FROM runners_heartbeat WHERE kind = 'serve'",
     "runner_by_last_poll": "SELECT * FROM runners_runner WHERE last_poll_at < @INSTANT",
     "instance_deposed_by_time": (
@@ -86,6 +87,7 @@ QUERIES = {
 """Index → the query it is there for, with literal states: SQLite uses a partial index only where it can read them."""
 
 LOOKED_UP = {
+    "sign_in_count_one_per_key": "SELECT * FROM runners_signincount WHERE key = 'x'",
     "api_key_one_per_digest": "SELECT * FROM runners_apikey WHERE digest = 'x'",
     "instance_one_per_id": "SELECT * FROM runners_runnerinstance WHERE runner_id = 1 AND instance_id = 'x'",
     "instance_one_current_per_runner": (

@@ -1,0 +1,25 @@
+"""How often somebody tried to sign in."""
+
+from django.db import models
+
+
+class SignInCount(models.Model):
+    """Attempts from one address, or for one name, since ``began_at``. Rows, so that every server counts the same."""
+
+    key = models.CharField(max_length=64, help_text="address:…, or account: and the digest of a name")
+    attempts = models.PositiveIntegerField(default=0)
+    began_at = models.DateTimeField()
+    refused_at = models.DateTimeField(null=True, blank=True, help_text="the first refusal since then")
+
+    class Meta:
+        constraints = [
+            # Serves every attempt.
+            models.UniqueConstraint(fields=["key"], name="sign_in_count_one_per_key")
+        ]
+        indexes = [
+            # Serves the forgetting of those that are over.
+            models.Index(fields=["began_at"], name="sign_in_count_by_time")
+        ]
+
+    def __str__(self) -> str:
+        return self.key
