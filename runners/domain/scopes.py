@@ -38,15 +38,20 @@ RUNNER_SCOPES = ("work:poll", "work:ack", "work:renew", "work:events", "jobs:reg
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks: an API client, and what it may do. ``tenant`` None serves and sees all tenants."""
+    """Who asks: an API client, and what it may do. ``tenant`` None serves and sees all tenants.
+
+    ``key_id`` is the row of the key that it showed; 0: none.
+    """
 
     client_id: int
     name: str
     tenant: str | None
     scopes: frozenset[str] = field(default_factory=frozenset)
+    key_id: int = field(default=0, compare=False)
 
-    # What the audit calls it, and what the rest framework asks of a user.
+    # What the audit and a refusal call it, and what the rest framework asks of a user.
     actor_type = "api_client"
+    words = "API client"
     is_authenticated = True
 
     def has(self, scope: str) -> bool:
@@ -58,6 +63,16 @@ class Principal:
 
     def sees(self, tenant: str) -> bool:
         return self.tenant is None or self.tenant == tenant
+
+
+class Person(Principal):
+    """Somebody who is signed in. ``admin`` opens everything to him but the work protocol: he is no runner."""
+
+    actor_type = "user"
+    words = "user"
+
+    def has(self, scope: str) -> bool:
+        return not scope.startswith("work:") and super().has(scope)
 
 
 def unknown_scopes(scopes: Iterable[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
@@ -12,12 +11,11 @@ from django.db import IntegrityError
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from croniq_site.kernel.text import is_printable_name
+from runners.domain.keys import KEY_START, PREFIX_LENGTH, digest_of
 from runners.domain.scopes import Principal, unknown_scopes
 from runners.models import ApiClient, ApiKey
+from runners.services.access import access_changed
 from runners.services.audit import SYSTEM, Actor, Event, record_events
-
-KEY_START = "croniq_"
-PREFIX_LENGTH = 12
 
 
 def create_client(
@@ -66,17 +64,28 @@ def edit_client(
                 for key, value in values.items():
                     setattr(client, key, value)
                 client.save(update_fields=list(values))
+                access_changed()
                 record_events([_event("api_client.updated", client, actor, diff)], now)
             return client
     except IntegrityError:
         raise _taken(name) from None
 
 
+def refuse_managed(client: ApiClient) -> None:
+    """Raise Conflict ``managed_by_environment`` where the environment says what a client and its keys are."""
+    if client.managed_by:
+        raise Conflict(
+            f"The API client {client.name!r} is declared by the variables CRONIQ_API_CLIENT_…: change them, and start "
+            "the servers anew or run manage.py apply_api_clients.",
+            code="managed_by_environment",
+        )
+
+
 def refuse_more_than(by: Principal | None, scopes: Iterable[str]) -> None:
     """Raise Forbidden where ``by`` would hand out, or have a hand in, scopes that it has not itself; None may all."""
     if by is not None and not by.may_grant(scopes):
         missing = ", ".join(sorted(scope for scope in scopes if not by.has(scope)))
-        raise Forbidden(f"The API client {by.name!r} cannot give what it has not: {missing}.")
+        raise Forbidden(f"The {by.words} {by.name!r} cannot give what it has not: {missing}.")
 
 
 def _locked(client_id: int, by: Principal | None) -> ApiClient:
@@ -84,6 +93,7 @@ def _locked(client_id: int, by: Principal | None) -> ApiClient:
     client = ApiClient.objects.select_for_update(no_key=True).filter(pk=client_id).first()
     if client is None:
         raise NotFound("This API client was deleted.")
+    refuse_managed(client)
     refuse_more_than(by, client.scopes)
     return client
 
@@ -129,6 +139,7 @@ def rotate_key(
         ends_at = now + grace
         if old.expires_at is None or ends_at < old.expires_at:
             ApiKey.objects.filter(pk=old.pk, revoked_at__isnull=True).update(expires_at=ends_at)
+            access_changed()
         expires_at = None if old.lives_for is None else now + old.lives_for
         return _new_key(client, now, expires_at, "api_key.rotated", actor, {"replaces": old.prefix})
 
@@ -164,8 +175,11 @@ def revoke_keys(key_ids: Collection[int], now: datetime, *, actor: Actor = SYSTE
             .filter(pk__in=key_ids, revoked_at__isnull=True)
             .order_by("pk")
         )
+        for key in keys:
+            refuse_managed(key.client)
         revoked = ApiKey.objects.filter(pk__in=[key.pk for key in keys], revoked_at__isnull=True).update(revoked_at=now)
         record_events((_event("api_key.revoked", key.client, actor, {"prefix": key.prefix}) for key in keys), now)
+        access_changed()
         return revoked
 
 
@@ -186,8 +200,3 @@ def _taken(name: str) -> Conflict:
 
 def _event(action: str, client: ApiClient, actor: Actor, diff: dict) -> Event:
     return Event(action, "api_client", client.name, actor, client.tenant or "", diff)
-
-
-def digest_of(raw_key: str) -> str:
-    """SHA-256, hexadecimal. A key is 256 random bits: there is nothing for a slow hash to slow down."""
-    return hashlib.sha256(raw_key.encode("utf-8", "surrogatepass")).hexdigest()

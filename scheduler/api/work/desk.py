@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -38,8 +38,15 @@ MOST_HERE = 50_000
 class Desk:
     """All polls of this process. Everything but the services it calls runs in the event loop's thread."""
 
-    def __init__(self, pool: Pool, clock: Clock, hold_seconds: float) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        clock: Clock,
+        hold_seconds: float,
+        refusal_of_poll: Callable[[Principal], CroniqError | None],
+    ) -> None:
         self._pool, self._clock, self._hold_seconds = pool, clock, hold_seconds
+        self._refusal_of_poll = refusal_of_poll
         self._lanes, self._jobs = LaneDirectory(), JobDirectory()
         self._rotation, self._gates = Rotation(), Gates()
         self._groups: dict[tuple[Lanes, frozenset[int]], Group] = {}
@@ -137,6 +144,7 @@ class Desk:
     async def _wait(self, held: Held, *, is_suspect: bool) -> Answer:
         self._held[held.holder_id] = held, self._join(held)
         self._by_runner[held.request.runner_id] = held
+        self._refuse(held)  # its key may have ended since it was looked at
         if is_suspect:
             # Something was said while this poll was let in. What was read for it may be older than that.
             self._check([held.holder_id])
@@ -239,6 +247,20 @@ class Desk:
         held = self._by_runner.get(runner_id)
         if not is_accepted and held is not None and run_id in held.request.listed:
             self._check([held.holder_id])  # a look meanwhile may have kept a cancel from it
+
+    def held_keys(self) -> set[int]:
+        """The keys by which polls that wait were let in."""
+        return {held.principal.key_id for held, _ in self._held.values()}
+
+    def turn_away(self) -> None:
+        """End the wait of whoever may not poll any more."""
+        for held, _ in list(self._held.values()):
+            self._refuse(held)
+
+    def _refuse(self, held: Held) -> None:
+        refusal = self._refusal_of_poll(held.principal)
+        if refusal is not None:
+            held.fail(refusal)
 
     # Signals
 

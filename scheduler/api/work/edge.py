@@ -37,19 +37,25 @@ class Edge:
         """Begin to serve; in the event loop that will call."""
         self.pool = Pool()
         self.keys = Keys(self.pool, self.clock)
-        self.desk = Desk(self.pool, self.clock, settings.CRONIQ_POLL_HOLD_SECONDS)
+        self.desk = Desk(self.pool, self.clock, settings.CRONIQ_POLL_HOLD_SECONDS, self.keys.refusal_of_poll)
+        self.keys.polls = self.desk
         self.acks = ack.Acks(self.pool, self.clock, self.desk)
         loop = asyncio.get_running_loop()
 
         def hear(signal: Signal, *, is_from_here: bool = True) -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended between a commit and this
-                loop.call_soon_threadsafe(partial(self.desk.hear, signal, is_from_here=is_from_here))
+                loop.call_soon_threadsafe(partial(self._hear, signal, is_from_here=is_from_here))
 
         self._unsubscribe = subscribe(hear)
         self._listener = listener_for(partial(hear, is_from_here=False))
         # Listening before the lanes are read: a lane that is added in between is heard of.
         self._listener.start()
         await self.desk.start()
+
+    def _hear(self, signal: Signal, *, is_from_here: bool) -> None:
+        if signal.holders is None:
+            self.keys.look_again()
+        self.desk.hear(signal, is_from_here=is_from_here)
 
     def stop_polls(self) -> None:
         """Answer every waiting poll, and from now on every new one, without work."""

@@ -18,6 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from croniq_site.kernel.database import is_postgresql
 from croniq_site.kernel.loop import backoff_seconds
 from croniq_site.kernel.stop import StopToken
+from runners.services.access import CHANNEL as ACCESS
 from scheduler.services.wake import CHANNEL, EVERYTHING, Signal, origin, socket_path
 from scheduler.sql.notify import listen
 
@@ -90,13 +91,14 @@ class PostgresListener:
         connection = connections.create_connection(DEFAULT_DB_ALIAS)
         try:
             connection.ensure_connection()
+            listen(connection, ACCESS)
             listen(connection, CHANNEL)
             self._socket_number = connection.connection.fileno()
             self._hear(EVERYTHING)
             heard_at = time.monotonic()
             while not self._stop.is_set:
                 for message in connection.connection.notifies(timeout=TURN_SECONDS):
-                    self._take(message.payload)
+                    self._take(message.channel, message.payload)
                     heard_at = time.monotonic()
                 if time.monotonic() - heard_at > PROBE_SECONDS:
                     connection.connection.execute("SELECT 1")
@@ -105,7 +107,10 @@ class PostgresListener:
             self._socket_number = None
             connection.close()
 
-    def _take(self, payload: str) -> None:
+    def _take(self, channel: str, payload: str) -> None:
+        if channel == ACCESS:
+            self._hear(Signal(holders=None))  # anybody may have lost the right to hold what he holds
+            return
         sender, _, text = payload.partition("|")
         if sender != self._myself:
             self._hear(Signal.of_text(text))

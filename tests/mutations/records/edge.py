@@ -445,7 +445,7 @@ RECORDS = [
     ),
     Mutation(
         name="key-cache-ends",
-        mechanism="A revoked key is refused within two seconds.",
+        mechanism="A key whose end nobody told of is refused within two seconds.",
         file=WORK + "auth.py",
         old="FRESH_SECONDS = 1.5",
         new="FRESH_SECONDS = 60.0",
@@ -463,8 +463,8 @@ RECORDS = [
         name="work-scope",
         mechanism="Each path of the work protocol asks for its scope.",
         file=WORK + "auth.py",
-        old="        if not principal.has(scope):",
-        new="        if False:",
+        old="    if not principal.has(scope):",
+        new="    if False:",
         red=[HTTP + "test_keys_and_scopes"],
     ),
     Mutation(
