@@ -12,6 +12,7 @@ from pathlib import Path
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from croniq_site.api_clients import declared_clients
 from croniq_site.configuration import (
     choice,
     database_from_url,
@@ -123,6 +124,7 @@ TEMPLATES = [
 DATABASES = {"default": database_from_url(env, default_path=DATA_DIR / "croniq.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+AUTHENTICATION_BACKENDS = ["croniq_site.sign_in.CountedBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -168,7 +170,10 @@ CONTENT_SECURITY_POLICY = {
 }
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["runners.api.authentication.ApiKeyAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "runners.api.authentication.ApiKeyAuthentication",
+        "runners.api.sessions.PersonAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["runners.api.authentication.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
@@ -199,6 +204,7 @@ LOGGING = {
 }
 
 # Croniq's own
+CRONIQ_API_CLIENTS = declared_clients(env)
 CRONIQ_TIME_ZONE = zone_name(env, "CRONIQ_TIME_ZONE", default="UTC")
 CRONIQ_HORIZON_SECONDS = duration_seconds(env, "CRONIQ_HORIZON", default="1h", least=60, most=31 * 86_400)
 CRONIQ_MAX_PLANNED = limit(env, "CRONIQ_MAX_PLANNED", most=100_000_000) or 5_000_000

@@ -12,6 +12,7 @@ from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.text import smart_split
@@ -20,7 +21,16 @@ from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.errors import CroniqError
 from croniq_site.kernel.text import is_printable_name
 from runners.domain.scopes import SCOPES
-from runners.models import ApiClient, ApiKey, AuditCut, Heartbeat, Outage, Runner, RunnerInstance
+from runners.models import (
+    ApiClient,
+    ApiKey,
+    AuditCut,
+    Heartbeat,
+    Outage,
+    Runner,
+    RunnerInstance,
+    SignInCount,
+)
 from runners.services.audit import Actor
 from runners.services.clients import create_client, edit_client, revoke_keys
 
@@ -75,6 +85,10 @@ def actor_of(request: HttpRequest) -> Actor:
     return Actor("user", request.user.get_username())
 
 
+def refused_page(request: HttpRequest, refusal: CroniqError) -> HttpResponseBase:
+    return render(request, "refused.html", {"refusal": refusal}, status=refusal.status)
+
+
 class ApiClientForm(forms.ModelForm):
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in sorted(SCOPES)], widget=forms.CheckboxSelectMultiple
@@ -108,6 +122,11 @@ class ApiClientAdmin(CroniqAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Iterable[str]:
         return ("is_active",) if obj is None else ("tenant",)
 
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        # What is declared by the environment is shown; who sends its form all the same is told why it is not saved.
+        is_managed = isinstance(obj, ApiClient) and obj.managed_by and request.method != "POST"
+        return super().has_change_permission(request, obj) and not is_managed
+
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
@@ -129,6 +148,8 @@ class ApiClientAdmin(CroniqAdmin):
         try:
             return super().changeform_view(request, *args, **kwargs)
         except CroniqError as refused:  # somebody was faster
+            if refused.code == "managed_by_environment":
+                return refused_page(request, refused)
             self.message_user(request, refused.message, messages.ERROR)
             return HttpResponseRedirect(reverse("admin:runners_apiclient_changelist"))
 
@@ -146,10 +167,14 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     fields = ("prefix", "client", "created_at", "expires_at", "revoked_at", "last_used_at")
 
     @admin.action(description="Revoke the selected keys (for good)", permissions=["revoke"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponseBase | None:
         ids = list(queryset.values_list("pk", flat=True))
-        revoked = revoke_keys(ids, DatabaseClock().now(), actor=actor_of(request))
+        try:
+            revoked = revoke_keys(ids, DatabaseClock().now(), actor=actor_of(request))
+        except CroniqError as refused:
+            return refused_page(request, refused)
         self.message_user(request, f"{revoked} of {len(ids)} selected keys were live and are revoked.")
+        return None
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("runners.change_apikey")
@@ -182,6 +207,12 @@ class AuditEventAdmin(ReadOnlyAdmin):
 @admin.register(AuditCut)
 class AuditCutAdmin(ReadOnlyAdmin):
     list_display = ("until",)
+
+
+@admin.register(SignInCount)
+class SignInCountAdmin(ReadOnlyAdmin):
+    list_display = ("key", "attempts", "began_at", "refused_at")
+    ordering = ("-began_at", "-id")
 
 
 @admin.register(Heartbeat)

@@ -13,6 +13,9 @@ class ApiClientAnswer(serializers.Serializer):
     tenant = optional_text(help_text="null: it serves and sees all tenants.")
     scopes = texts()
     is_active = serializers.BooleanField()
+    managed_by = serializers.ChoiceField(
+        ["", "environment"], help_text="environment: it is declared by variables, and a write to it is 409."
+    )
     created_at = at()
 
 

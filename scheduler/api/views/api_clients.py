@@ -42,6 +42,7 @@ def client_body(client: ApiClient) -> wire.Body:
         "tenant": client.tenant,
         "scopes": client.scopes,
         "is_active": client.is_active,
+        "managed_by": client.managed_by,
         "created_at": wire.instant(client.created_at),
     }
 
@@ -160,7 +161,7 @@ class ApiKeys(ApiView):
         "listApiKeys",
         "The API keys, newest first: what they begin with, never the keys themselves.",
         {200: openapi.listed(clients_schema.ApiKeyAnswer)},
-        parameters=[openapi.query("client_id", openapi.OpenApiTypes.INT), *openapi.PAGING],
+        parameters=[openapi.number_query("client_id", 10**18 - 1), *openapi.PAGING],
         refuses=(400,),
     )
     def get(self, request: Request) -> Response:
@@ -180,7 +181,7 @@ class ApiKeys(ApiView):
         "Make one more key for a client. It is shown in this answer and never again.",
         {201: clients_schema.NewApiKeyAnswer},
         body=clients_schema.ApiKeyBody,
-        refuses=(400, 404, 413),
+        refuses=(400, 404, 409, 413),
     )
     def post(self, request: Request) -> Response:
         refuse_unknown(self.body, {"client_id", "expires_in"})
@@ -200,7 +201,7 @@ class OneApiKey(ApiView):
         "revokeApiKey",
         "Let a key open nothing any more, at once and for good. Again is 204.",
         {204: None},
-        refuses=(404,),
+        refuses=(404, 409),
     )
     def delete(self, request: Request, key_id: str) -> Response:
         revoke_keys([key_or_404(self, key_id).pk], self.now, actor=actor_of(self))

@@ -18,9 +18,11 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.kernel.errors import Conflict
 from croniq_site.kernel.lockfile import LockTaken, hold_lock
 from croniq_site.kernel.stop import StopToken, stop_on_signals
 from croniq_site.kernel.supervisor import ChildSpec, supervise
+from runners.services.declared import apply_declared
 from scheduler.services.demo import create_demo_jobs
 from scheduler.services.installation import ensure_admin, ensure_local_runner_key
 
@@ -57,6 +59,11 @@ class Command(BaseCommand):
         admin = ensure_admin()
         if admin:
             self.say("setup", f"administrator {admin.name!r}, password {admin.password} (shown this once)")
+        try:
+            for change in apply_declared(settings.CRONIQ_API_CLIENTS, now):
+                self.say("setup", change)
+        except Conflict as refusal:
+            raise CommandError(refusal.message) from None
         key_file = ensure_local_runner_key(settings.DATA_DIR / "local-runner.key", now)
         if not no_demo and (keys := create_demo_jobs(now)):
             self.say("setup", f"demo jobs: {', '.join(keys)}")

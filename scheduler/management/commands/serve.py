@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection, connections
 from django.utils.module_loading import import_string
@@ -21,6 +23,7 @@ from croniq_site.kernel.loop import run_loop
 from croniq_site.kernel.migrated import require_migrated
 from croniq_site.kernel.service_manager import Member, ServiceManager, Voice, speak_for
 from croniq_site.kernel.stop import StopToken, stop_on_signals
+from runners.services.declared import apply_declared
 from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
 from runners.services.outages import note_outage
 from scheduler.api.work.server import Server, listening_socket, url_of
@@ -50,6 +53,14 @@ class Command(BaseCommand):
             lock = take_the_only_server()
         except Conflict as refusal:
             raise CommandError(refusal.message) from None
+        with lock or contextlib.nullcontext():
+            try:
+                apply_declared(settings.CRONIQ_API_CLIENTS, DatabaseClock().now())
+            except Conflict as refusal:
+                raise CommandError(refusal.message) from None
+            self._serve_at(host, port, processes)
+
+    def _serve_at(self, host: str, port: int, processes: int) -> None:
         try:
             listener = listening_socket(host, port)
         except OSError as error:
@@ -61,8 +72,6 @@ class Command(BaseCommand):
             self._serve(listener, ServiceManager())
         else:
             self._serve_in(processes, listener)
-        if lock is not None:
-            lock.close()
 
     def _check_arguments(self, port: int, processes: int) -> None:
         if not 0 <= port <= 65_535:

@@ -269,8 +269,12 @@ RECORDS = [
         name="admin-read-only",
         mechanism="What the services write is not changed by hand.",
         file="runners/admin.py",
-        old="def has_change_permission(",
-        new="def had_change_permission(",
+        old="""def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+""",
+        new="""def had_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+""",
         red=[ADMIN + "test_what_the_services_write_is_not_written_by_hand"],
     ),
     Mutation(

@@ -34,6 +34,7 @@ def test_a_client_and_its_key_are_made_used_and_revoked(api, clock):
         "tenant": "shop",
         "scopes": ["jobs:read"],
         "is_active": True,
+        "managed_by": "",
         "created_at": "2026-03-02T12:00:00.000000Z",
     }
     key = admin.post(KEYS, {"client_id": made.json()["id"], "expires_in": "1h"}).json()
