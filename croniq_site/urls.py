@@ -3,9 +3,12 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from croniq_site.admin import sign_in
+
 urlpatterns = [
     path("", include("scheduler.api.urls")),
     path("", include("scheduler.dashboard.urls")),
+    path("admin/login/", sign_in),
     path("admin/", admin.site.urls),
 ]
 

@@ -69,7 +69,9 @@ class HasScope(BasePermission):
             # author forgot the scope stays shut.
             return method.lower() not in view.http_method_names or not hasattr(view, method.lower())
         if scope not in SCOPES or not principal.has(scope):
-            raise Forbidden(f"The API client {principal.name!r} has not the scope {scope}.", code="missing_scope")
+            raise Forbidden(
+                f"The {principal.words} {principal.name!r} has not the scope {scope}.", code="missing_scope"
+            )
         return True
 
 

@@ -29,19 +29,27 @@ from runners.services.audit import Actor
 
 _log = logging.getLogger(__name__)
 
+VIEW = "scheduler.view_job"
+"""The permission to look, which each role has. Whoever is signed in and has no role sees nothing."""
 ACT = "scheduler.change_job"
-"""The permission to act: run now, pause, resume, cancel. Whoever is signed in may look."""
+"""The permission to act: run now, pause, resume, cancel."""
 
 TEXT_MOST_BYTES = 1020
 View = Callable[..., HttpResponse]
 
 
 def page(view: View) -> View:
-    """Make a page of ``view(request, now, …)``: signed in, GET, never cached; refusals become pages of their own."""
+    """Make a page of ``view(request, now, …)``, never cached, for whoever has the permission `VIEW`; refusals become
+    pages of their own."""
 
     @wraps(view)
     def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
-        return _answered(request, ("GET", "HEAD"), lambda: view(request, DatabaseClock().now(), **parts))
+        def look() -> HttpResponse:
+            if not request.user.has_perm(VIEW):
+                raise PermissionDenied
+            return view(request, DatabaseClock().now(), **parts)
+
+        return _answered(request, ("GET", "HEAD"), look)
 
     return wrapped
 

@@ -1,7 +1,7 @@
 """The paths of the pages. None ends in a slash; job keys have none in them."""
 
 from django.conf import settings
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
@@ -15,6 +15,7 @@ from scheduler.dashboard import (
     missed,
     now,
     overlap,
+    people,
     runners,
     runs,
     upcoming,
@@ -54,12 +55,9 @@ urlpatterns = [
     path("calendars/<int:calendar_id>", calendars.calendar_page, name="calendar"),
     path("calendars/<int:calendar_id>/year", calendars.calendar_year_page, name="calendar-year"),
     path("runners", runners.runner_list_page, name="runners"),
-    path(
-        "sign-in",
-        LoginView.as_view(template_name="registration/sign_in.html", redirect_authenticated_user=True),
-        name="login",
-    ),
+    path("sign-in", people.SignIn.as_view(), name="login"),
     path("sign-out", LogoutView.as_view(), name="logout"),
+    path("password", people.ChangePassword.as_view(), name="password"),
     # What browsers ask for on pages that name no icon: those of the admin.
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}croniq.svg")),
 ]

@@ -20,7 +20,7 @@ _TAG = openapi.query("tag", says="Only jobs with this tag.")
 
 
 def actor_of(view: ApiView) -> Actor:
-    return Actor("api_client", view.principal.name)
+    return Actor(view.principal.actor_type, view.principal.name)
 
 
 def job_in_path(view: ApiView, job_key: str) -> Job:
@@ -105,9 +105,7 @@ def without_unchanged(body: dict, current: dict, names: tuple[str, ...]) -> dict
 class Activate(ApiView):
     required_scope = {"POST": "jobs:write"}
 
-    @openapi.documented(
-        "activateJob", "Let a job's triggers fire again.", {200: schema.JobAnswer}, refuses=(404, 409)
-    )
+    @openapi.documented("activateJob", "Let a job's triggers fire again.", {200: schema.JobAnswer}, refuses=(404, 409))
     def post(self, request: Request, job_key: str) -> Response:
         job = job_services.activate(job_in_path(self, job_key).job_key, self.now, actor_of(self), self.principal)
         return Response(wire.job_body(job))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from croniq_site.kernel.clock import ManualClock
@@ -28,17 +28,19 @@ def client_of(user: User) -> Client:
     return client
 
 
+def person(name: str, *roles: str) -> User:
+    user = User.objects.create_user(name, password="a long secret")
+    user.groups.set(Group.objects.filter(name__in=roles))
+    return user
+
+
 @pytest.fixture
 def viewer(db) -> Client:
-    """Signed in, without any permission."""
-    return client_of(User.objects.create_user("vera", password="a long secret"))
+    """Signed in, with the role that looks."""
+    return client_of(person("vera", "viewer"))
 
 
 @pytest.fixture
 def operator(db) -> Client:
-    """Signed in, with the one permission to act."""
-    user = User.objects.create_user("otto", password="a long secret")
-    user.user_permissions.add(
-        Permission.objects.get(codename="change_job", content_type__app_label="scheduler", content_type__model="job")
-    )
-    return client_of(user)
+    """Signed in, with the role that acts."""
+    return client_of(person("otto", "operator"))

@@ -1,0 +1,41 @@
+"""Sign in, and change one's password."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse_lazy
+
+from croniq_site.kernel.errors import TooManyRequests
+
+
+class SignIn(LoginView):
+    template_name = "registration/sign_in.html"
+    redirect_authenticated_user = True
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        except TooManyRequests as refusal:
+            where = request.POST.get(self.redirect_field_name, "")
+            context = {"next": where, "refusal": refusal}
+            response = render(request, self.template_name, context, status=refusal.status)
+            response["Retry-After"] = str(refusal.retry_after_seconds)
+            return response
+
+
+class ChangePassword(PasswordChangeView):
+    template_name = "registration/change_password.html"
+    success_url = reverse_lazy("jobs")
+
+    def form_valid(self, form: Any) -> HttpResponseBase:
+        answer = super().form_valid(form)
+        messages.success(
+            self.request, "Your password is changed. Wherever else you were signed in, you are not any more."
+        )
+        return answer
