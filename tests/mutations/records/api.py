@@ -198,7 +198,7 @@ RECORDS = [
         name="api-metrics-guard",
         mechanism="Metrics are for allowed addresses and keys with the scope only.",
         file="scheduler/api/views/site.py",
-        old="        return is_allowed_address(request.META) or HasScope().has_permission(request, view)\n",
+        old="        if not HasScope().has_permission(request, view):\n            return False\n",
         new="        return True\n",
         red=[SITE + "test_metrics_are_for_allowed_addresses", SITE + "test_metrics_are_for_keys_with_the_scope"],
     ),
