@@ -36,7 +36,7 @@ MODULES = {
     RUNTIME: [
         *("django", "rest_framework", "drf_spectacular", "environ", "django_htmx", "csp", "django_prometheus"),
         *("whitenoise", "psycopg", "croniter", "holidays", "tzdata", "uvicorn", "uvloop", "httptools", "a2wsgi"),
-        *("orjson", "croniq_runner"),
+        *("orjson", "croniq_runner", "httpcore", "yaml", "allauth"),
     ],
     DEV: [
         *("pytest", "pytest_django", "pytest_timeout", "xdist", "factory", "hypothesis", "ruff", "importlinter"),

@@ -2,6 +2,8 @@
 
 RESERVED_PREFIX = "croniq:"
 COMMAND = "croniq:command"
-"""Executes actions. A job with an action prefers it, so that a runner with nothing but handlers comes last."""
+"""Executes commands. A job of one prefers it, so that a runner with nothing but handlers comes last."""
+HTTP = "croniq:http"
+"""Executes HTTP requests, and is preferred in the same way."""
 COMMAND_ONLY = "croniq:command-only"
-"""Has no handlers: such a runner is offered nothing but jobs with an action."""
+"""Has no handlers: such a runner is offered nothing but jobs with an action that it says it executes."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import httpx
 from croniq_runner import Runner, RunnerOptions
 
-from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY
+from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY, HTTP
+from runners.agent.addresses import HostRules
 from runners.agent.client import AgentClient
 from runners.agent.command import Patience
 from runners.agent.handler import ActionHandler
@@ -34,6 +35,8 @@ class AgentSettings:
     tags: tuple[str, ...] = ()
     max_inflight: int = 5
     allow_env: tuple[str, ...] = ()
+    http_allow: HostRules = field(default_factory=HostRules)
+    http_only: bool = False
     allow_insecure_http: bool = False
     drain_seconds: float = 30.0
     patience: Patience = field(default_factory=Patience)
@@ -44,11 +47,12 @@ class Agent:
 
     def __init__(self, settings: AgentSettings, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         """Raises ValueError or httpx.InvalidURL when an option is refused. ``transport`` None means the network."""
+        executes = [HTTP] if settings.http_only else [COMMAND, HTTP]
         self._options = RunnerOptions(
             server_url=settings.server_url,
             api_key=settings.api_key,
             runner_id=settings.runner_id,
-            capabilities=[*settings.capabilities, COMMAND, COMMAND_ONLY],
+            capabilities=[*settings.capabilities, *executes, COMMAND_ONLY],
             tags=list(settings.tags),
             max_inflight=settings.max_inflight,
             allow_insecure_http=settings.allow_insecure_http,
@@ -56,7 +60,12 @@ class Agent:
             poll_retry_delay_ms=_POLL_RETRY_MS,
         )
         self._client = AgentClient(self._options, transport=transport)
-        self._handler = ActionHandler(allow_env=settings.allow_env, patience=settings.patience)
+        self._handler = ActionHandler(
+            allow_env=settings.allow_env,
+            http_allow=settings.http_allow,
+            http_only=settings.http_only,
+            patience=settings.patience,
+        )
         self._runner = Runner(self._options, client=self._client)
         self._runner.set_default_handler(self._handler.handle)
         self._is_draining = False

@@ -63,7 +63,7 @@ async def run_command(
     finally:
         output.close()
     code = group.reap() if group.exited.is_set() else None
-    error = f"timed out after {_seconds(timeout_seconds)}" if is_late else describe_exit(code or 0)
+    error = f"timed out after {seconds_text(timeout_seconds)}" if is_late else describe_exit(code or 0)
     if error is not None:
         raise CommandFailed(error)
 
@@ -76,5 +76,5 @@ def _directory(cwd: str | None, env: Mapping[str, str]) -> str | None:
     return home if home and Path(home).is_dir() else "/"
 
 
-def _seconds(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
     return f"{int(seconds)}s" if seconds == int(seconds) else f"{seconds}s"

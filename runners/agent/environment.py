@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from croniq_site.kernel.secret_names import VARIABLE
 from runners.agent.actions import ActionRefused, public_metadata
 
 ALLOWED = frozenset({"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL"})
@@ -25,6 +26,11 @@ SECRET = frozenset(
     }
 )
 """Names that no option lets through. A job that has a database of its own names it in its action's ``env``."""
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable is Croniq's own, or one of the secrets that only a job which refers to it gets."""
+    return name in SECRET or name.startswith(VARIABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ def inherited(environ: Mapping[str, str], allow: Iterable[str] = ()) -> dict[str
     return {
         name: value
         for name, value in environ.items()
-        if (name in names or name.startswith(ALLOWED_PREFIX)) and name not in SECRET
+        if (name in names or name.startswith(ALLOWED_PREFIX)) and not is_secret(name)
     }
 
 
@@ -73,9 +79,24 @@ def run_variables(
         "CRONIQ_METADATA": json.dumps(public_metadata(metadata), ensure_ascii=False, separators=(",", ":")),
     }
     if scheduled_for is not None:
-        instant = scheduled_for.astimezone(UTC).isoformat(timespec="microseconds")
-        variables["CRONIQ_SCHEDULED_FOR"] = instant.removesuffix("+00:00") + "Z"
+        variables["CRONIQ_SCHEDULED_FOR"] = _instant_text(scheduled_for)
     return variables
+
+
+def run_headers(execution_id: str, attempt: int, scheduled_for: datetime | None) -> dict[str, str]:
+    """Return what the receiver of an HTTP job is told about its run. A retry has the same key: it is the same run."""
+    headers = {
+        "Idempotency-Key": execution_id,
+        "X-Croniq-Execution-Id": execution_id,
+        "X-Croniq-Attempt": str(attempt),
+    }
+    if scheduled_for is not None:
+        headers["X-Croniq-Scheduled-For"] = _instant_text(scheduled_for)
+    return headers
+
+
+def _instant_text(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def child_environment(

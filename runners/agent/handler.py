@@ -7,15 +7,23 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Mapping
+from functools import cached_property
+from ssl import SSLContext
 
+import httpx
 from croniq_runner import ExecutionContext, HandlerError
 
-from runners.agent.actions import ActionRefused, command_of
+from runners.agent.actions import ActionRefused, CommandAction, HttpAction, action_of, without_nul
+from runners.agent.addresses import HostRules
 from runners.agent.command import CommandFailed, Patience, run_command
-from runners.agent.environment import account_named, child_environment, inherited, run_variables
+from runners.agent.environment import account_named, child_environment, inherited, run_headers, run_variables
+from runners.agent.http_job import RequestFailed, run_request
 from runners.agent.output import LogSink
+from runners.agent.secrets import Secrets
 
 log = logging.getLogger(__name__)
+
+_VERDICTS = (ActionRefused, CommandFailed, RequestFailed)
 
 
 class ActionHandler:
@@ -26,8 +34,13 @@ class ActionHandler:
         *,
         environ: Mapping[str, str] = os.environ,
         allow_env: Iterable[str] = (),
+        http_allow: HostRules | None = None,
+        http_only: bool = False,
         patience: Patience | None = None,
     ) -> None:
+        self._environ = environ
+        self._hosts = http_allow or HostRules()
+        self._http_only = http_only
         self._base_env = inherited(environ, allow_env)
         self._patience = patience or Patience()
         self._active: dict[str, ExecutionContext] = {}
@@ -51,7 +64,7 @@ class ActionHandler:
                 # The SDK would say "cancelled by server", which is not what happened.
                 raise HandlerError("stopped with the runner before it had ended") from None
             raise
-        except (ActionRefused, CommandFailed) as error:
+        except _VERDICTS as error:
             ending = f"failed ({error})"
             raise HandlerError(self._explained(ctx, error)) from None
         finally:
@@ -64,13 +77,45 @@ class ActionHandler:
         for ctx in self._active.values():
             ctx.cancellation.set()
 
+    @cached_property
+    def _tls(self) -> SSLContext:
+        """Trusts the usual authorities, or those of ``SSL_CERT_FILE``. Read once: it takes a while."""
+        return httpx.create_ssl_context()
+
     async def _execute(self, ctx: ExecutionContext) -> None:
-        action = command_of(ctx.metadata)
+        secrets = Secrets(self._environ)
+        try:
+            action = action_of(ctx.metadata)
+            if isinstance(action, HttpAction):
+                await self._send(ctx, action, secrets)
+            elif self._http_only:
+                raise ActionRefused("this runner only executes HTTP requests (--http-only)")
+            else:
+                await self._run(ctx, action, secrets)
+        except Exception as error:
+            text = secrets.mask().text(str(error))
+            if isinstance(error, _VERDICTS):
+                raise type(error)(text) from None
+            raise HandlerError(f"{type(error).__name__}: {text}") from None  # whatever it is, it may name a secret
+
+    async def _send(self, ctx: ExecutionContext, action: HttpAction, secrets: Secrets) -> None:
+        await run_request(
+            action,
+            identity=run_headers(ctx.execution_id, ctx.attempt, ctx.scheduled_for),
+            secrets=secrets,
+            writer=ctx.log_writer,
+            hosts=self._hosts,
+            tls=self._tls,
+            timeout_seconds=ctx.timeout.total_seconds(),
+            patience=self._patience,
+        )
+
+    async def _run(self, ctx: ExecutionContext, action: CommandAction, secrets: Secrets) -> None:
         account = account_named(action.user) if action.user else None
         env = child_environment(
             self._base_env,
             account=account,
-            action_env=action.env,
+            action_env={name: without_nul("env", secrets.reveal(value)) for name, value in action.env.items()},
             run=run_variables(
                 job_key=ctx.job_key,
                 execution_id=ctx.execution_id,
@@ -83,7 +128,7 @@ class ActionHandler:
             action,
             env=env,
             account=account,
-            sink=LogSink(ctx.log_writer),
+            sink=LogSink(ctx.log_writer, secrets.mask()),
             timeout_seconds=ctx.timeout.total_seconds(),
             patience=self._patience,
         )

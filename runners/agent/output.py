@@ -9,6 +9,7 @@ import time
 from typing import IO, Protocol
 
 from runners.agent.lines import LineSplitter
+from runners.agent.secrets import Mask
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +32,11 @@ class LineWriter(Protocol):
 
 
 class LogSink:
-    """Lines into a run's log, with bounded memory and a bounded total."""
+    """Lines into a run's log, with bounded memory and a bounded total. ``mask``: hides the run's secrets."""
 
-    def __init__(self, writer: LineWriter) -> None:
+    def __init__(self, writer: LineWriter, mask: Mask | None = None) -> None:
         self._writer = writer
+        self.mask = mask or Mask(())
         self._unsent = self._total = 0
 
     @property
@@ -53,7 +55,7 @@ class LogSink:
 
     async def say(self, message: str, *, level: str = "warn") -> None:
         """Write a line of the runner's own, whatever the process has printed before."""
-        await self._writer.write(message, level=level, fields={"stream": "runner"})
+        await self._writer.write(self.mask.text(message), level=level, fields={"stream": "runner"})
 
     async def flush(self) -> None:
         """Wait until every line so far has been sent, or given up by the SDK."""
@@ -66,6 +68,7 @@ class _Pump:
 
     def __init__(self, pipe: IO[bytes] | None, sink: LogSink, stream: str, level: str) -> None:
         self._pipe, self._sink, self._stream, self._level = pipe, sink, stream, level
+        self._masked = sink.mask.stream()  # before lines are made: a secret may have some, or lie across two pieces
         self._splitter = LineSplitter()
         self._transport: asyncio.ReadTransport | None = None
         self.is_waiting = False  # for the process, as opposed to waiting for the server
@@ -83,7 +86,7 @@ class _Pump:
             if (
                 not self._sink.is_full
             ):  # else not even worth splitting: a job that prints gigabytes shall not cost a core
-                await self._write(self._splitter.feed(data))
+                await self._write(self._splitter.feed(self._masked.feed(data)))
 
     def close(self) -> None:
         """Close the pipe: whoever still writes to it gets SIGPIPE, as from any reader that has gone."""
@@ -94,7 +97,7 @@ class _Pump:
 
     async def finish(self) -> None:
         """Write a last line that no line feed ended."""
-        await self._write(self._splitter.finish())
+        await self._write(self._splitter.feed(self._masked.finish()) + self._splitter.finish())
 
     async def _write(self, lines: list[str]) -> None:
         for line in lines:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
@@ -15,6 +14,7 @@ from croniq_site.kernel.errors import NotFound
 from croniq_site.kernel.text import is_printable_name
 from scheduler.dashboard.history import edits_of
 from scheduler.dashboard.pages import action, actor_of, address, live_answer, may_act, or_message, page, text_in
+from scheduler.domain.actions import action_text
 from scheduler.models import Job
 from scheduler.queries.jobs import job_of_key
 from scheduler.queries.overview import job_line, job_lines, upcoming_fires
@@ -96,9 +96,8 @@ def resume(request: HttpRequest, now: datetime, job_key: str) -> str:
 
 
 def _rules(job: Job) -> Rules:
-    command = job.action.get("shell") or shlex.join(map(str, job.action.get("argv") or ()))
     return Rules(
-        command=command,
+        command=action_text(job.action),
         retries=_retries(job),
         lease_seconds=job.lease_seconds,
         timeout_seconds=job.timeout_seconds,

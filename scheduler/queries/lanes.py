@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY
+from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY, HTTP
 from croniq_site.kernel.database import is_postgresql
 from scheduler.domain.job_fields import PIN_PREFIX
 from scheduler.models import Lane
@@ -67,11 +67,13 @@ class LaneDirectory:
         """Return the lanes whose required capabilities this runner has; ``tenant`` None: of all tenants.
 
         A pin is the capability ``runner:<id>``. Only the runner of that id has it, whatever others say of themselves.
-        One that says ``croniq:command-only`` gets only lanes whose jobs have a command: it could not do the others.
+        One that says ``croniq:command-only`` gets only lanes whose jobs have an action that it executes: it could not
+        do the others.
         """
         lanes, memo = self._lanes, self._memo
         has = _what_has(capabilities, runner_id)
-        must = frozenset([COMMAND] if COMMAND_ONLY in has else [])
+        executes = (has & {COMMAND, HTTP}) or frozenset([COMMAND])
+        must = executes if COMMAND_ONLY in has else frozenset()
         # Runners that differ only in a name that no lane asks for share their lanes, and with them one claim.
         has &= frozenset().union(*(lane.require for lane in lanes.values())) if lanes else frozenset()
         key = (has, must, tenant)
@@ -80,7 +82,7 @@ class LaneDirectory:
             answer = _by_tenant(
                 lane
                 for lane in lanes.values()
-                if lane.require <= has and tenant in (None, lane.tenant) and must <= lane.require | lane.prefer
+                if lane.require <= has and tenant in (None, lane.tenant) and (not must or must & lane.prefer)
             )
             if len(memo) >= _MEMO_ENTRIES:
                 memo.clear()

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from django.db.models import Exists, OuterRef
 
-from croniq_site.kernel.capabilities import COMMAND
 from croniq_site.kernel.errors import InvalidInput
+from scheduler.domain.actions import capabilities_for
 from scheduler.domain.job_fields import PIN_PREFIX
 from scheduler.models import Job, Lane, QueueEntry
 from scheduler.services.wake import wake
@@ -52,9 +52,9 @@ def _lanes_in_use(tenant: str) -> int:
 def lane_of(job: Job, require: Iterable[str] = (), prefer: Iterable[str] = ()) -> Lane:
     """Return the lane of a job's runs; ``require`` and ``prefer`` are a trigger's own, which replace the job's.
 
-    What executes actions is preferred for a job that has one: whoever has only handlers would fail it.
+    What executes its action is preferred for a job that has one: whoever has only handlers would fail it.
     """
-    implied = [COMMAND] if job.action else []
+    implied = capabilities_for(job.action)
     return lane_for(job.tenant, require or job.require, [*(prefer or job.prefer), *implied], job.priority, job.pin)
 
 

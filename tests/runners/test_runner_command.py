@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from runners.agent.addresses import HostRules
 from runners.management.commands import runner
 from tests.support.polling import poll_until
 
@@ -62,6 +64,9 @@ def settings_of(*arguments: str, environ: dict[str, str] | None = None):
         ([*GIVEN, "--allow-env", "A B"], "'A B'"),
         ([*GIVEN, "--allow-env", "DATABASE_URL"], "DATABASE_URL is a secret"),
         ([*GIVEN, "--allow-env", "CRONIQ_RUNNER_KEY"], "CRONIQ_RUNNER_KEY is a secret"),
+        ([*GIVEN, "--allow-env", "CRONIQ_SECRET_TOKEN"], "CRONIQ_SECRET_TOKEN is a secret"),
+        ([*GIVEN, "--http-allow", "https://a.test"], "--http-allow: 'https://a.test' is neither"),
+        ([*GIVEN, "--http-allow", "10.0.0.0/99"], "--http-allow: '10.0.0.0/99' is neither"),
     ],
 )
 def test_nonsense_is_refused_by_the_options_name(arguments: list[str], named: str) -> None:
@@ -79,7 +84,10 @@ def test_options_reach_the_agent() -> None:
         *GIVEN,
         *("--capability", "gpu", "--capability", "eu", "--tag", "zone=a", "--runner-id", "r1"),
         *("--max-inflight", "7", "--allow-env", "AWS_PROFILE", "--drain-timeout", "90"),
+        *("--http-allow", "*.Example.org", "--http-allow", "10.0.0.0/8", "--http-only"),
     )
+    assert given.http_allow == HostRules(("*.example.org",), (ip_network("10.0.0.0/8"),))
+    assert given.http_only
     assert (given.capabilities, given.tags, given.runner_id) == (("gpu", "eu"), ("zone=a",), "r1")
     assert (given.max_inflight, given.allow_env, given.drain_seconds) == (7, ("AWS_PROFILE",), 90.0)
 

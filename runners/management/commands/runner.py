@@ -18,8 +18,9 @@ from croniq_runner import AuthFailedError, PollInstanceConflictError, RunnerOwne
 from django.core.management.base import BaseCommand, CommandError
 
 from croniq_site.kernel.text import is_printable_name
+from runners.agent.addresses import HostRules
 from runners.agent.agent import Agent, AgentSettings
-from runners.agent.environment import SECRET
+from runners.agent.environment import is_secret
 
 _MOST_INFLIGHT = 1000
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -28,7 +29,7 @@ _KEY = re.compile(r"[!-~]+", re.ASCII)
 
 class Command(BaseCommand):
     help = (
-        "Run jobs of a Croniq server: polls it for work and executes command actions. Needs no database. "
+        "Run jobs of a Croniq server: polls it for work and executes commands and HTTP requests. Needs no database. "
         "A key on the command line can be seen by every user of the machine (ps): prefer CRONIQ_RUNNER_KEY_FILE. "
         "One SIGTERM or Ctrl-C drains, a second ends the runs at once."
     )
@@ -51,6 +52,15 @@ class Command(BaseCommand):
         parser.add_argument(
             "--allow-env", metavar="NAME", action="append", default=[], help="a variable that jobs may see; repeatable"
         )
+        parser.add_argument(
+            "--http-allow",
+            metavar="HOST",
+            action="append",
+            default=[],
+            help="a host (*.example.org: all below it) or a network that HTTP jobs may reach; repeatable; else all but "
+            "what gives out a machine's credentials (169.254.0.0/16 and the like)",
+        )
+        parser.add_argument("--http-only", action="store_true", help="start no commands, only send HTTP requests")
         parser.add_argument(
             "--drain-timeout", metavar="SECONDS", type=float, default=30.0, help="for running jobs after a signal (30)"
         )
@@ -91,10 +101,14 @@ def _settings(options: dict[str, Any], environ: Mapping[str, str]) -> AgentSetti
         if not tag.partition("=")[0] or "=" not in tag:
             raise CommandError(f"--tag: {tag!r} is not of the form name=value.", returncode=2)
     for name in options["allow_env"]:
-        if name in SECRET:
+        if is_secret(name):
             raise CommandError(f"--allow-env: {name} is a secret of Croniq's and never passed on.", returncode=2)
         if not _VARIABLE.fullmatch(name):
             raise CommandError(f"--allow-env: {name!r} is no name of a variable.", returncode=2)
+    try:
+        http_allow = HostRules.of(options["http_allow"])
+    except ValueError as error:
+        raise CommandError(f"--http-allow: {str(error)!r} is neither a host nor a network.", returncode=2) from None
     return AgentSettings(
         server_url=_server(options, environ),
         api_key=_key(options, environ),
@@ -103,6 +117,8 @@ def _settings(options: dict[str, Any], environ: Mapping[str, str]) -> AgentSetti
         tags=tuple(options["tag"]),
         max_inflight=options["max_inflight"],
         allow_env=tuple(options["allow_env"]),
+        http_allow=http_allow,
+        http_only=options["http_only"],
         allow_insecure_http=options["allow_insecure_http"],
         drain_seconds=options["drain_timeout"],
     )
@@ -148,6 +164,7 @@ def _key(options: dict[str, Any], environ: Mapping[str, str]) -> str:
 def _be_readable() -> None:
     """One line per run: the handler logs its end, so the SDK's own line about a failure would be a second one."""
     logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("httpcore").setLevel(logging.WARNING)  # at its lowest level it writes down headers
     logging.getLogger("croniq_runner.runner").addFilter(lambda record: record.msg != "job handler raised: %s")
     logging.getLogger("croniq_runner.runner").addFilter(_without_traceback_of_the_network)
 

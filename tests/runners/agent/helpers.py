@@ -6,7 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from runners.agent.actions import ACTION_KEY, CommandAction, command_of
+from runners.agent.actions import ACTION_KEY, CommandAction, action_of
 from runners.agent.command import Patience, run_command
 from runners.agent.output import LogSink
 
@@ -43,7 +43,7 @@ class RecordingWriter:
 
 def command(**action: object) -> CommandAction:
     """Read a command as it comes with an assignment."""
-    return command_of({ACTION_KEY: {"type": "command", **action}})
+    return action_of({ACTION_KEY: {"type": "command", **action}})
 
 
 def execute(

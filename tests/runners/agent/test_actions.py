@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from runners.agent.actions import ACTION_KEY, ActionRefused, CommandAction, command_of, public_metadata
+from runners.agent.actions import ACTION_KEY, ActionRefused, CommandAction, action_of, public_metadata
 
 
 def refusal(action: object) -> str:
     with pytest.raises(ActionRefused) as caught:
-        command_of({ACTION_KEY: action})
+        action_of({ACTION_KEY: action})
     return str(caught.value)
 
 
@@ -22,21 +22,21 @@ def test_argv_is_taken_as_it_is() -> None:
         "user": "www",
         "stdin": "text",
     }
-    assert command_of({ACTION_KEY: action, "other": 1}) == CommandAction(
+    assert action_of({ACTION_KEY: action, "other": 1}) == CommandAction(
         argv=("/bin/echo", "a b", "$HOME", ""), cwd="/", env={"A": "1"}, user="www", stdin="text"
     )
 
 
 def test_shell_text_goes_to_sh() -> None:
-    assert command_of({ACTION_KEY: {"type": "command", "shell": "a | b"}}).argv == ("/bin/sh", "-c", "a | b")
+    assert action_of({ACTION_KEY: {"type": "command", "shell": "a | b"}}).argv == ("/bin/sh", "-c", "a | b")
 
 
 def test_a_job_without_an_action_needs_another_runner() -> None:
     with pytest.raises(ActionRefused, match="no action"):
-        command_of({"argv": ["true"], "type": "command"})
+        action_of({"argv": ["true"], "type": "command"})
 
 
-@pytest.mark.parametrize("kind", ["handler", "http", "docker", None, 7])
+@pytest.mark.parametrize("kind", ["handler", "docker", None, 7])
 def test_another_type_is_refused_by_its_name(kind: object) -> None:
     assert repr(kind) in refusal({"type": kind, "argv": ["true"], "url": "https://example.org"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ from runners.agent.agent import Agent, AgentSettings
 from runners.agent.client import POLL_PATH
 from runners.agent.command import Patience
 from tests.runners.agent.helpers import is_running, until
+from tests.runners.agent.local_http import serving
 from tests.runners.agent.test_client import assignment
 from tests.runners.agent.test_termination import STUBBORN
 
@@ -62,11 +64,11 @@ def job(run: str, **action: Any) -> dict[str, Any]:
     return assignment(run, lease=60, metadata={ACTION_KEY: {"type": "command", **action}} if action else {})
 
 
-def played(server: Server, story) -> None:
+def played(server: Server, story, settings: AgentSettings = SETTINGS) -> None:
     """Run an agent against `server` while `story(agent, its task)` goes on."""
 
     async def play() -> None:
-        agent = Agent(SETTINGS, transport=httpx.MockTransport(server.answer))
+        agent = Agent(settings, transport=httpx.MockTransport(server.answer))
         task = asyncio.create_task(agent.run())
         await story(agent, task)
         async with asyncio.timeout(10):
@@ -110,7 +112,38 @@ def test_it_says_that_it_executes_actions_and_has_no_handlers() -> None:
         agent.stop()
 
     played(server, story)
-    assert server.last_poll["capabilities"] == ["gpu", "croniq:command", "croniq:command-only"]
+    assert server.last_poll["capabilities"] == ["gpu", "croniq:command", "croniq:http", "croniq:command-only"]
+
+
+def test_a_runner_of_requests_only_says_so_and_starts_no_command() -> None:
+    server = Server(job("a", shell="echo no"))
+
+    async def story(agent: Agent, task: asyncio.Task[None]) -> None:
+        await until(lambda: server.acks, "the verdict")
+        agent.stop()
+
+    played(server, story, replace(SETTINGS, http_only=True))
+    assert server.last_poll["capabilities"] == ["gpu", "croniq:http", "croniq:command-only"]
+    assert verdicts(server)["a"][1] == "job demo:a: this runner only executes HTTP requests (--http-only)"
+    assert server.lines == {}
+
+
+def test_a_request_is_executed_with_the_runs_identity_and_its_answer_is_the_log() -> None:
+    with serving(lambda request, peer: peer.reply(b"hello\n", "404 x")) as web:
+        server = Server(job("a", type="http", method="GET", url=web.url(), expected_status=[404]))
+        server.work.append(job("b", type="http", method="GET", url=web.url()))
+
+        async def story(agent: Agent, task: asyncio.Task[None]) -> None:
+            await until(lambda: len(server.acks) == 2, "two verdicts")
+            agent.stop()
+
+        played(server, story)
+        (of_a,) = (request for request in web.requests if request.headers["x-croniq-execution-id"] == "a")
+    assert verdicts(server) == {"a": ("success", None), "b": ("failure", "answered 404 Not Found, expected 200-299")}
+    assert server.lines["a"] == [f"GET {web.url()} answered 404 Not Found", "hello"]
+    assert of_a.headers["idempotency-key"] == "a"
+    assert of_a.headers["x-croniq-attempt"] == "1"
+    assert of_a.headers["x-croniq-scheduled-for"].endswith("Z")
 
 
 def test_a_held_poll_does_not_delay_the_drain_and_the_run_is_finished() -> None:

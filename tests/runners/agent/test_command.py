@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runners.agent.actions import ActionRefused
-from runners.agent.command import CommandFailed, _seconds, run_command
+from runners.agent.command import CommandFailed, run_command, seconds_text
 from runners.agent.environment import account_named
 from runners.agent.output import LogSink
 from tests.runners.agent.helpers import IMPATIENT, PATH, RecordingWriter, command, execute
@@ -111,4 +111,4 @@ def test_a_command_runs_as_the_user_it_asks_for() -> None:
 
 
 def test_the_time_limit_is_told_as_it_was_given() -> None:
-    assert [_seconds(s) for s in (300.0, 0.5, 1e8)] == ["300s", "0.5s", "100000000s"]
+    assert [seconds_text(s) for s in (300.0, 0.5, 1e8)] == ["300s", "0.5s", "100000000s"]

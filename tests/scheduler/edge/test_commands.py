@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY
+from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY, HTTP
 from croniq_site.kernel.clock import ManualClock
 from croniq_site.kernel.errors import InvalidInput
 from runners.services.audit import SYSTEM
@@ -80,6 +80,26 @@ def test_a_runner_of_commands_only_never_gets_a_job_without_an_action(now, site)
     assert keys(site.reference.work(capabilities=REFERENCE)) == []
     # One that executes actions beside its handlers says so, and gets both.
     assert keys(site.reference.work(capabilities=[COMMAND])) == ["demo:job"]
+
+
+def test_an_http_job_goes_to_runners_of_http_and_those_of_commands_only_never_get_it(now, site):
+    save(now, action={"type": "http", "url": "https://example.org/"})
+    trigger_run("demo:job", now)
+    assert QueueEntry.objects.get().lane.prefer == [HTTP]
+    assert keys(site.sdk.work()) == []
+    assert keys(site.reference.work(capabilities=REFERENCE)) == []
+    site.clock.set(now + HEAD_START)
+    assert keys(site.reference.work(capabilities=REFERENCE)) == []
+    assert keys(site.reference.work(capabilities=[HTTP, COMMAND_ONLY])) == ["demo:job"]
+
+
+def test_a_runner_of_requests_only_never_gets_a_command(now, site):
+    save(now, action=ACTION)
+    trigger_run("demo:job", now)
+    site.clock.set(now + timedelta(days=1))
+    assert keys(site.reference.work(capabilities=[HTTP, COMMAND_ONLY])) == []
+    save(now, action={"type": "http", "url": "https://example.org/"}, partial=True)
+    assert keys(site.reference.work(capabilities=[HTTP, COMMAND_ONLY])) == ["demo:job"]
 
 
 def test_what_the_job_and_the_trigger_ask_for_is_asked_for_still(now, site):

@@ -176,7 +176,6 @@ BAD = [
     ("dead_letter_enabled", 1),
     ("action", "rm -rf"),
     ("action", {"type": "magic"}),
-    ("action", {"type": "http", "url": "http://x"}),
     ("action", {"type": "command"}),
     ("action", {"type": "command", "argv": ["a"], "shell": "b"}),
     ("action.argv", {"type": "command", "argv": []}),
