@@ -1,6 +1,6 @@
 """Crontabs as crontab(5) of Debian's cron reads them: which lines are jobs, with which command, environment and zone.
 
-Pure: what is read here is made jobs by `scheduler.services.crontab`. A line that cannot be taken says why and takes no
+Pure: what is read here is made jobs by `scheduler.services.imports`. A line that cannot be taken says why and takes no
 other one along.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from calendars.domain.errors import InvalidField
 from calendars.domain.zones import load_zone
 from scheduler.domain.cron import MONTHS, WEEKDAYS, parse_cron
+from scheduler.domain.imports import NotTaken
 
 MOST_BYTES = 1024 * 1024
 MOST_JOBS = 1000
@@ -74,10 +75,6 @@ class Crontab:
     entries: tuple[Entry, ...]
     refused: tuple[Remark, ...]
     notes: tuple[Remark, ...]
-
-
-class NotTaken(Exception):
-    """The line is no job; the text is the reason."""
 
 
 def parse_crontab(data: bytes, *, system: bool) -> Crontab:
@@ -153,7 +150,7 @@ class _Reading:
                 raise NotTaken(f"{user[:32]!r} is no user; a user's own crontab is imported without --system")
         elif rest.startswith(("root ", "root\t")):
             raise NotTaken("a user stands before the command; a system crontab is imported with --system")
-        for reason in _check_expression(expression):
+        for reason in check_expression(expression):
             self.note(number, line, reason)
         command, stdin = split_at_percent(rest)
         if not command.strip():
@@ -246,7 +243,7 @@ def _schedule(text: str) -> tuple[str, str]:
     return " ".join(parts[:5]), parts[5]
 
 
-def _check_expression(expression: str) -> Iterator[str]:
+def check_expression(expression: str) -> Iterator[str]:
     """Raise NotTaken for what cron would not run; yield what crons do not agree on."""
     try:
         parse_cron(expression)

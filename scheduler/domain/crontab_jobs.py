@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from croniq_site.kernel.errors import InvalidInput
 from croniq_site.kernel.text import cleaned
 from scheduler.domain.actions import action_of
-from scheduler.domain.crontab import Crontab, Entry, NotTaken, Remark
+from scheduler.domain.crontab import Crontab, Entry, Remark
+from scheduler.domain.imports import DESCRIPTION_MOST_BYTES, SLUG_MOST, Draft, NotTaken, digest_of
+from scheduler.domain.imports import slug_of as slug_of_text
 from scheduler.domain.job_fields import job_key_of
 
 PREFIX = "crontab"
 SHELL = "/bin/sh"
-SLUG_MOST = 40
-DESCRIPTION_MOST_BYTES = 1000
+TAGS = ["crontab"]
 
 AS_CRON = {"timeout": "24h", "max_retries": 0, "max_losses": 0, "catch_up": "none"}
 """Cron starts each fire once, never again, and nothing that it missed."""
 
-_NOT_IN_SLUG = re.compile(r"[^a-z0-9._]+")
 _PATH = re.compile(r"(?:^|[\s;|&(\"'=])(/[^\s;|&)\"'<>]+)")
 _NOT_TELLING = ("/bin/sh", "/dev/", "/proc/", "/run/", "/sys/", "/tmp/", "/usr/bin/test", "/var/")  # noqa: S108
 
@@ -81,14 +80,12 @@ def slug_of(entry: Entry) -> str:
     """A name that says what runs, the same for the same user, command and input, whatever line and schedule."""
     paths = [path for path in _PATH.findall(entry.command) if not path.startswith(_NOT_TELLING)]
     words = paths[-1].rstrip("/").rpartition("/")[2] if paths else entry.command
-    name = _NOT_IN_SLUG.sub("-", words.lower()).strip("-._")[:SLUG_MOST].strip("-._")
-    digest = hashlib.sha256("\0".join((entry.user, entry.command, entry.stdin or "")).encode()).hexdigest()
-    return f"{name or 'command'}-{digest[:8]}"
+    return f"{slug_of_text(words) or 'command'}-{digest_of(entry.user, entry.command, entry.stdin or '')}"
 
 
 def file_prefix(name: str) -> str:
     """The default prefix of the keys of a file's jobs: `crontab:<name of the file>`."""
-    slug = _NOT_IN_SLUG.sub("-", name.lower()).strip("-._")[:SLUG_MOST]
+    slug = slug_of_text(name)
     return f"{PREFIX}:{slug}" if slug else PREFIX
 
 
@@ -106,5 +103,13 @@ def _action(entry: Entry, account: RunnerAccount) -> dict[str, Any]:
     return action_of("action", action)
 
 
-def keys_of(jobs: Sequence[LineJob]) -> set[str]:
-    return {job.job_key for job in jobs}
+def draft_of(line: LineJob, more: Mapping[str, Any] | None = None) -> Draft:
+    """The line as an import takes it; ``more``: further fields of a new job."""
+    return Draft(
+        job_key=line.job_key,
+        where=f"line {line.entry.number}",
+        what=line.entry.command,
+        fields={"action": line.action},
+        schedule={"cron_expression": line.entry.expression, "timezone": line.timezone or None},
+        first={**AS_CRON, "description": line.description, "tags": TAGS, **(more or {})},
+    )

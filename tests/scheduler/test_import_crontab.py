@@ -15,11 +15,11 @@ from calendars.domain.zones import load_zone
 from croniq_site.kernel.clock import DatabaseClock
 from runners.models import AuditEvent
 from scheduler.domain.crontab import parse_crontab
-from scheduler.domain.crontab_jobs import RunnerAccount, jobs_of
+from scheduler.domain.crontab_jobs import RunnerAccount, draft_of, jobs_of
 from scheduler.models import Job, QueueEntry, Trigger
-from scheduler.queries.crontab import imported_keys
 from scheduler.queries.fires import next_fires
-from scheduler.services.crontab import import_jobs
+from scheduler.queries.imports import imported_keys
+from scheduler.services.imports import Source, import_jobs
 from scheduler.services.jobs import deactivate
 from tests.factories import RunnerFactory
 from tests.scheduler.planning.support import ACTOR, make_job, make_trigger
@@ -184,7 +184,7 @@ def test_standard_input_is_a_file_too(monkeypatch) -> None:
 
 def test_jobs_whose_line_is_gone_are_named_and_left(crontab) -> None:
     run(crontab("@hourly a\n@daily b\n"))
-    gone = imported_keys("crontab:crontab", "default")
+    gone = imported_keys("crontab:crontab", "default", "crontab")
     out = run(crontab("@hourly a\n"))
     left = [line.split()[1] for line in out.splitlines() if line.startswith("left ")]
     assert len(left) == 1
@@ -217,7 +217,8 @@ def test_another_ones_job_is_never_touched(crontab, now) -> None:
 def test_two_imports_at_once_make_each_job_and_trigger_once(now) -> None:
     lines = "".join(f"{n} * * * * x{n}\n" for n in range(10)).encode()
     jobs, _ = jobs_of(parse_crontab(lines, system=False), prefix="p", source="x", account=RunnerAccount())
-    outcomes = together([lambda: import_jobs(jobs, now, actor=ACTOR, tenant="default")] * 2)
+    drafts, source = [draft_of(job) for job in jobs], Source("crontab", ACTOR, "default")
+    outcomes = together([lambda: import_jobs(drafts, now, source)] * 2)
     assert [line.reason for result in outcomes for line in result] == [""] * 20
     assert Job.objects.count() == Trigger.objects.count() == 10
 

@@ -4,7 +4,7 @@ from tests.mutations.record import Mutation
 
 PARSER = "scheduler/domain/crontab.py"
 JOBS = "scheduler/domain/crontab_jobs.py"
-SERVICE = "scheduler/services/crontab.py"
+SERVICE = "scheduler/services/imports.py"
 PURE = "tests/scheduler/domain/test_crontab.py::"
 STORIES = "tests/scheduler/test_import_crontab.py::"
 COMMANDS = "tests/runners/agent/test_command.py::"
@@ -81,8 +81,8 @@ RECORDS = [
         name="crontab-keys-of-content",
         mechanism="A key is that of user, command and input, whatever line and schedule.",
         file=JOBS,
-        old='"\\0".join((entry.user, entry.command, entry.stdin or ""))',
-        new='"\\0".join((entry.user, entry.line, str(entry.number)))',
+        old="digest_of(entry.user, entry.command, entry.stdin or '')",
+        new="digest_of(entry.user, entry.line, str(entry.number))",
         red=[
             PURE + "test_a_key_says_what_runs_and_stays_when_line_schedule_and_environment_change",
             STORIES + "test_an_edited_line_changes_its_job_and_keeps_what_was_edited_there",
@@ -92,7 +92,7 @@ RECORDS = [
         name="crontab-nobody-elses-job",
         mechanism="A job that an import did not make, or of another tenant, is not touched.",
         file=SERVICE,
-        old="if job.managed_by != MANAGED_BY or job.tenant != tenant:",
+        old="if job.managed_by != source.managed_by or job.tenant != source.tenant:",
         new="if False:",
         red=[STORIES + "test_another_ones_job_is_never_touched"],
     ),
@@ -100,7 +100,7 @@ RECORDS = [
         name="crontab-same-again-changes-nothing",
         mechanism="Importing the same file again writes nothing.",
         file=SERVICE,
-        old='return "unchanged" if same else "changed"',
+        old='return "unchanged" if same and _has_schedule(trigger, draft, now) else "changed"',
         new='return "changed"',
         red=[STORIES + "test_the_same_file_again_changes_nothing"],
     ),
@@ -123,7 +123,7 @@ RECORDS = [
     Mutation(
         name="crontab-terminal-safe",
         mechanism="A line of a file is shown without its control characters.",
-        file="scheduler/management/commands/import_crontab.py",
+        file="scheduler/management/importing.py",
         old='c if c.isprintable() else " "',
         new='c if True else " "',
         red=[STORIES + "test_every_line_that_is_not_taken_is_listed_with_its_reason"],

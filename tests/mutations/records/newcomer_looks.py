@@ -3,6 +3,7 @@
 from tests.mutations.record import Mutation
 
 IMPORT = "scheduler/management/commands/import_crontab.py"
+IMPORTING = "scheduler/management/importing.py"
 OVERVIEW = "scheduler/queries/overview.py"
 
 ZONES = "tests/calendars/test_zones.py::"
@@ -70,15 +71,15 @@ RECORDS = [
     Mutation(
         name="crontab-notes-of-lacking-runners",
         mechanism="An import says which of the capabilities and pins of its new jobs no runner has.",
-        file=IMPORT,
-        old="        self._show_lacking(lines, now, options)\n",
+        file=IMPORTING,
+        old="        self._show_lacking(imported, now, options)\n",
         new="",
         red=[IMPORTS + "test_what_no_runner_has_is_said_as_the_api_says_it"],
     ),
     Mutation(
         name="crontab-dry-runs-would",
         mechanism="A dry run says of no job that it was created.",
-        file=IMPORT,
+        file=IMPORTING,
         old='        tense = "would be " if is_dry else ""\n',
         new='        tense = ""\n',
         red=[IMPORTS + "test_a_dry_run_writes_nothing_and_shows_words_and_next_fires"],
