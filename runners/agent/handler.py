@@ -13,6 +13,7 @@ from ssl import SSLContext
 import httpx
 from croniq_runner import ExecutionContext, HandlerError
 
+from croniq_site.kernel.logs import tell
 from runners.agent.actions import ActionRefused, CommandAction, HttpAction, action_of, without_nul
 from runners.agent.addresses import HostRules
 from runners.agent.command import CommandFailed, Patience, run_command
@@ -49,6 +50,7 @@ class ActionHandler:
     async def handle(self, ctx: ExecutionContext) -> None:
         """Execute one run. Raises HandlerError with its failure; a cancellation ends its processes first."""
         began_at = time.monotonic()
+        tell(execution_id=ctx.execution_id, job_key=ctx.job_key)
         name = f"{ctx.job_key} attempt {ctx.attempt} ({ctx.execution_id})"
         log.info("started   %s", name)
         ending = "failed"

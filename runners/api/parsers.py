@@ -10,10 +10,14 @@ from typing import Any
 from rest_framework.parsers import BaseParser
 
 from croniq_site.kernel.errors import InvalidInput, TooLarge
+from croniq_site.kernel.json_bounds import has_more_values, is_deeper_than
 
 MOST_BYTES = 1024 * 1024
 MOST_DEPTH = 40
 """Metadata may nest 32 deep; a body is that and the little around it."""
+MOST_READ_DEPTH = 200
+"""What nests deeper than this is not read, and no field of it is named: the reader goes into each level."""
+MOST_VALUES = 100_000
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -32,13 +36,15 @@ class JsonObjectParser(BaseParser):
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
-    """Return the JSON object that ``raw`` is; `InvalidInput` otherwise."""
+    """Return the JSON object that ``raw`` is. Raises InvalidInput, and TooLarge for more than `MOST_VALUES`."""
+    if is_deeper_than(raw, MOST_READ_DEPTH):
+        raise InvalidInput(f"The body nests deeper than {MOST_DEPTH} levels.", code="invalid_json")
+    if has_more_values(raw, MOST_VALUES):
+        raise TooLarge(f"The body holds more than {MOST_VALUES} values.")
     try:
         body = json.loads(
             raw.decode("utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_finite
         )
-    except RecursionError:
-        raise InvalidInput(f"The body nests deeper than {MOST_DEPTH} levels.", code="invalid_json") from None
     except ValueError as error:  # not UTF-8, not JSON, a number of thousands of digits
         raise InvalidInput(f"The body is not JSON: {str(error)[:200]}.", code="invalid_json") from None
     if not isinstance(body, dict):

@@ -40,6 +40,7 @@ class LiveEdge:
     base_url: str
     application: Application
     http: httpx.Client
+    server: Server
 
     def client(self, *scopes: str, tenant: str | None = None, name: str = "") -> ApiClient:
         """Make an API client; without scopes it has those of a runner."""
@@ -82,7 +83,7 @@ def live_edge(
         try:
             assert ready.wait(START_SECONDS), "the server did not start"
             with httpx.Client(base_url=base_url, timeout=20) as http:
-                yield LiveEdge(base_url, application, http)
+                yield LiveEdge(base_url, application, http, server)
         finally:
             server.should_exit = True
             thread.join(START_SECONDS)

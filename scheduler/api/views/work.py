@@ -11,7 +11,6 @@ import time
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,7 +21,7 @@ from scheduler.api import openapi, work_schema
 from scheduler.api.work.ack import finish_owned, results
 from scheduler.api.work.claiming import claim_round
 from scheduler.api.work.events import append_owned
-from scheduler.api.work.http import BODY_BYTES, SMALL_BODY_BYTES, WrongMethod
+from scheduler.api.work.http import SMALL_BODY_BYTES, WrongMethod, read_texts_of
 from scheduler.api.work.parsing import parse_acks, parse_lines, parse_poll, parse_renewal, run_id_of
 from scheduler.api.work.renew import renew_owned
 from scheduler.api.work.waiting import Told
@@ -44,18 +43,22 @@ class WorkView(ApiView):
     """Takes the body as it is: what it means is the parser's business, and its type is nobody's."""
 
     parser_classes: list[Any] = []
+    throttle_classes: list[Any] = []
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         if request.method != "POST":
             raise WrongMethod("Only POST is answered here.")
         super().initial(request, *args, **kwargs)
 
-    def raw_body(self, most_bytes: int = BODY_BYTES) -> bytes:
-        # From Django's request and past its limit, which is for pages: an error text of megabytes is cut, not refused.
-        inner: HttpRequest = self.request._request
-        body = inner.read(most_bytes + 1)
-        if len(body) > most_bytes:
-            raise TooLarge(f"The body is larger than {most_bytes // (1024 * 1024)} MiB.")
+    # From Django's request and past its limit, which is for pages: an error text of megabytes is cut, not refused.
+
+    def texts(self) -> bytes:
+        return read_texts_of(self.request._request)
+
+    def small_body(self) -> bytes:
+        body = self.request._request.read(SMALL_BODY_BYTES + 1)
+        if len(body) > SMALL_BODY_BYTES:
+            raise TooLarge(f"The body is larger than {SMALL_BODY_BYTES // (1024 * 1024)} MiB.")
         return body
 
 
@@ -72,7 +75,7 @@ class Ack(WorkView):
         refuses=(400, 404, 409, 413),
     )
     def post(self, request: Request) -> Response:
-        said = parse_acks(self.raw_body())
+        said = parse_acks(self.texts())
         acks = said if isinstance(said, list) else [said]
         answers = finish_owned([(ack, self.principal) for ack in acks], self.now)
         if isinstance(said, list):
@@ -93,7 +96,7 @@ class Renew(WorkView):
         refuses=(400, 404, 409, 413),
     )
     def post(self, request: Request) -> Response:
-        expires_at = renew_owned(parse_renewal(self.raw_body(SMALL_BODY_BYTES)), self.principal, self.now)
+        expires_at = renew_owned(parse_renewal(self.small_body()), self.principal, self.now)
         return Response({"lease_expires_at": instant_text(expires_at)})
 
 
@@ -109,7 +112,7 @@ class Events(WorkView):
     )
     def post(self, request: Request, execution_id: str) -> Response:
         run_id = run_id_of(execution_id)
-        lines, runner_id = parse_lines(self.raw_body())
+        lines, runner_id = parse_lines(self.texts())
         return Response({"accepted": append_owned(run_id, lines, runner_id, self.principal, self.now)})
 
 
@@ -124,7 +127,7 @@ class Poll(WorkView):
         refuses=(400, 409, 413),
     )
     def post(self, request: Request) -> Response:
-        poll = parse_poll(self.raw_body(SMALL_BODY_BYTES))
+        poll = parse_poll(self.small_body())
         arrived_at = time.monotonic()
         woken = threading.Event()
         unsubscribe = subscribe(lambda signal: woken.set())

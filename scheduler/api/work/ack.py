@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from croniq_site.kernel.clock import Clock
 from croniq_site.kernel.errors import Conflict, CroniqError
+from croniq_site.kernel.logs import tell
 from runners.domain.scopes import Principal
 from scheduler.api.work.coalesce import Batch
 from scheduler.api.work.desk import Desk
-from scheduler.api.work.http import Receive, Scope, Send, header, read_body, respond, respond_with
+from scheduler.api.work.http import Receive, Scope, Send, header, read_texts, respond, respond_with
 from scheduler.api.work.parsing import parse_acks
 from scheduler.api.work.pool import Pool
 from scheduler.domain.work import Ack, AckAnswer
@@ -30,8 +31,9 @@ _TAKEN = b'{"status":"ok"}'
 
 async def answer(edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
     principal = await edge.keys.principal(header(scope, b"authorization"), "work:ack")
-    said = parse_acks(await read_body(scope, receive))
+    said = parse_acks(await read_texts(scope, receive))
     if isinstance(said, Ack):
+        tell(runner_id=said.runner_id, execution_id=str(said.run_id))
         (given,) = await edge.acks.take([said], principal)
         if isinstance(given, CroniqError):
             raise given

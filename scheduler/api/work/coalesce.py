@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from croniq_site.kernel.errors import CroniqError
+from croniq_site.kernel.logs import tell_nothing
 from croniq_site.kernel.request import request_id
 
 _log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class Batch(Generic[Q, A]):
     async def _answer(self, taken: list[tuple[Q, asyncio.Future[A], str | None]]) -> None:
         # What is done for several together is done for none of them by name.
         request_id.set(taken[0][2] if len(taken) == 1 else None)
+        tell_nothing()
         try:
             answers = await self._run([question for question, _, _ in taken])
         except CroniqError as error:  # an outage: the same for all

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from croniq_site.kernel.errors import Conflict
+from croniq_site.kernel.logs import tell
 from runners.domain.scopes import Principal
-from scheduler.api.work.http import Receive, Scope, Send, header, read_body, respond
+from scheduler.api.work.http import Receive, Scope, Send, header, read_texts, respond
 from scheduler.api.work.parsing import parse_lines, run_id_of
 from scheduler.domain.work import LogLine
 from scheduler.queries.holders import runner_holding
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 async def answer(edge: Edge, scope: Scope, receive: Receive, send: Send, *, run_text: str) -> None:
     principal = await edge.keys.principal(header(scope, b"authorization"), "work:events")
     run_id = run_id_of(run_text)
-    lines, runner_id = parse_lines(await read_body(scope, receive))
+    tell(execution_id=str(run_id))
+    lines, runner_id = parse_lines(await read_texts(scope, receive))
     accepted = await edge.pool.write(
         lambda: append_owned(run_id, lines, runner_id, principal, edge.clock.now()),
     )

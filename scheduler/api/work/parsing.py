@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from croniq_site.kernel.errors import InvalidInput, TooLarge
+from croniq_site.kernel.json_bounds import has_more_values, is_deeper_than
 from croniq_site.kernel.text import CUT_MARK, cleaned, is_printable_name
 from scheduler.api.work.quick_json import quick_json
 from scheduler.domain.polls import PollRequest, Renewal
@@ -32,7 +33,6 @@ MOST_ACKS = 500
 _LARGEST_INTEGER = 2**31 - 1
 _LONGEST_MS = 2**53
 _LEVEL_LENGTH = 16
-_MARKS = (b"[", b"{", b",")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 
 
@@ -42,10 +42,12 @@ def load_json(body: bytes) -> Any:
     The standard library's reader, not orjson: it knows all of this, and it lets an escaped lone surrogate through,
     which an error text may hold and which is cleaned later. More than `MOST_VALUES` are TooLarge, unread.
     """
-    if _has_more_values(body, MOST_VALUES):
+    if has_more_values(body, MOST_VALUES):
         raise TooLarge(f"The body holds more than {MOST_VALUES} values.")
+    if is_deeper_than(body, JSON_DEPTH):  # before it is read: the reader goes into each level
+        raise InvalidInput(f"The body is nested more than {JSON_DEPTH} levels deep.")
     try:
-        value = json.loads(
+        return json.loads(
             body.decode("utf-8"),
             object_pairs_hook=_object,
             parse_constant=_not_a_number,
@@ -53,13 +55,8 @@ def load_json(body: bytes) -> Any:
         )
     except InvalidInput:
         raise
-    except RecursionError:
-        raise InvalidInput("The body is nested too deeply.") from None
     except ValueError:  # no UTF-8, no JSON, or a number of thousands of digits
         raise InvalidInput("The body is not valid JSON in UTF-8.") from None
-    if _is_deeper_than(value, JSON_DEPTH):
-        raise InvalidInput(f"The body is nested more than {JSON_DEPTH} levels deep.")
-    return value
 
 
 def parse_poll(body: bytes) -> PollRequest:
@@ -161,17 +158,6 @@ def run_id_of(text: str) -> UUID:
     return UUID(text)
 
 
-def _has_more_values(body: bytes, most: int) -> bool:
-    """Say whether JSON holds more than ``most`` values, by their marks outside of texts. Cheaper than reading it."""
-    if sum(map(body.count, _MARKS)) <= most:
-        return False
-    # A text may hold any number of marks. Without escapes every other piece between quotes is outside of the texts.
-    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    if plain.count(b'"') > 4 * (most + 1):  # each value has at most a name's two quotes and its own two
-        return True
-    return sum(part.count(mark) for part in plain.split(b'"')[::2] for mark in _MARKS) > most
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -188,20 +174,6 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise InvalidInput("The body holds a number that is too large.")
     return value
-
-
-def _is_deeper_than(value: Any, levels: int) -> bool:
-    containers = [value] if isinstance(value, dict | list) else []
-    for _ in range(levels):
-        containers = [
-            item
-            for outer in containers
-            for item in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(item, dict | list)
-        ]
-        if not containers:
-            return False
-    return True
 
 
 def _value(body: bytes) -> Any:

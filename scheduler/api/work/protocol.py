@@ -7,21 +7,31 @@ that the client reads one by one, and twice a turn lost to the threads that talk
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from scheduler.api.work.connection import BoundedConnection
+
+LINGER_SECONDS = 2.0
+"""How long a client who still sends is listened to after he was refused."""
 
 
-class WholeAnswers(HttpToolsProtocol):
+class WholeAnswers(BoundedConnection):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(JoinedWrites(transport, self.loop, lambda: self.is_owed))  # type: ignore[arg-type]
 
 
 class JoinedWrites:
-    """A transport that sends what is written in one turn of the loop in one piece, at the end of that turn."""
+    """A transport that sends what is written in one turn of the loop in one piece, at the end of that turn.
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
+    Closed while the client still sends (``is_owed``), it says no more and listens a little longer: a socket that is
+    closed with unread bytes resets the connection, and the client never reads why it was refused.
+    """
+
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, is_owed: Callable[[], bool] | None = None
+    ) -> None:
+        self._transport, self._loop, self._is_owed = transport, loop, is_owed
         self._parts: list[bytes] = []
         # Asked for with every request; everything else of a transport goes by way of `__getattr__`.
         self.is_closing = transport.is_closing
@@ -34,12 +44,18 @@ class JoinedWrites:
 
     def close(self) -> None:
         self._flush()
-        self._transport.close()
+        if self._is_owed is None or not self._is_owed() or self.is_closing():
+            self._transport.close()
+            return
+        self.is_closing = lambda: True
+        self._transport.write_eof()
+        self._transport.resume_reading()
+        self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
     def _flush(self) -> None:
         if self._parts:
             data, self._parts = b"".join(self._parts), []
-            if not self._transport.is_closing():  # lost since it was written: nobody is there to read it
+            if not self.is_closing():  # lost since it was written: nobody is there to read it
                 self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from croniq_site.kernel.errors import Conflict
+from croniq_site.kernel.logs import tell
 from runners.domain.scopes import Principal
 from scheduler.api.work.http import SMALL_BODY_BYTES, Receive, Scope, Send, header, read_body, respond
 from scheduler.api.work.parsing import parse_renewal
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 async def answer(edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
     principal = await edge.keys.principal(header(scope, b"authorization"), "work:renew")
     renewal = parse_renewal(await read_body(scope, receive, SMALL_BODY_BYTES))
+    tell(runner_id=renewal.runner_id, execution_id=str(renewal.run_id))
     expires_at = await edge.pool.write(lambda: renew_owned(renewal, principal, edge.clock.now()))
     await respond(send, 200, {"lease_expires_at": instant_text(expires_at)}, close=edge.desk.is_stopping)
 

@@ -42,7 +42,7 @@ def test_paths_methods_and_bodies(monkeypatch):
 
 
 def test_a_body_over_the_limit_is_413_whether_it_says_so_or_not(monkeypatch):
-    monkeypatch.setattr(http.read_body, "__defaults__", (1000,))
+    monkeypatch.setattr(http, "READ_BYTES", 1000)
     monkeypatch.setattr(poll, "SMALL_BODY_BYTES", 100)
     monkeypatch.setattr(renew, "SMALL_BODY_BYTES", 100)
     events = "/v1/work/0197a000-0000-7000-8000-000000000001/events"
