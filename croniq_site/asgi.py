@@ -21,6 +21,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from croniq_site.kernel.errors import CroniqError
 from croniq_site.kernel.request import HEADER, answering
 from croniq_site.wsgi import application as django_application
+from runners.api.limits import ADDRESSES, GUESSES, is_judged
 from scheduler.api.work.edge import PREFIX, Edge
 from scheduler.api.work.http import ClientGone, Send, header, read_body, refuse
 from scheduler.metrics.statements import observe
@@ -29,8 +30,6 @@ _log = logging.getLogger(__name__)
 
 PAGE_THREADS = 8
 """Requests that Django answers at a time, each with its own connection to the database."""
-BODY_SECONDS = 30
-"""How long a body for Django may take to arrive."""
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
@@ -44,16 +43,29 @@ class Application:
     async def __call__(self, scope: dict[str, Any], receive: Callable, send: Callable) -> None:
         if scope["type"] == "http":
             with answering(header(scope, b"x-request-id")) as name:
-                answer = self.edge if scope["path"].startswith(PREFIX) else self._page
-                await answer(scope, receive, _with_id(send, name))
+                await self._answer(scope, receive, _with_id(send, name))
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
 
+    async def _answer(self, scope: dict[str, Any], receive: Callable, send: Send) -> None:
+        is_work = scope["path"].startswith(PREFIX)
+        address, key = (scope.get("client") or ("",))[0], header(scope, b"authorization")
+        try:
+            if not is_work:
+                ADDRESSES.check(address, scope["path"])
+            if key and not GUESSES.is_known(key):
+                GUESSES.check(address, is_runner=is_work)
+                send = _told_of_key(send, address, key, is_judged=is_judged(scope["path"]))
+        except CroniqError as refusal:
+            await refuse(send, refusal)
+            return
+        await (self.edge if is_work else self._page)(scope, receive, send)
+
     async def _page(self, scope: dict[str, Any], receive: Callable, send: Callable) -> None:
         try:
-            body = await read_body(scope, receive, settings.DATA_UPLOAD_MAX_MEMORY_SIZE, seconds=BODY_SECONDS)
+            body = await read_body(scope, receive, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         except ClientGone:
             return
         except CroniqError as refusal:
@@ -107,6 +119,20 @@ class Application:
         for connection in self._connections:
             if not connection.in_atomic_block:
                 connection.close()
+
+
+def _told_of_key(send: Send, address: str, key: str, *, is_judged: bool) -> Send:
+    """Note what the status says of the key: each door has its own way to look it up, and both say 401."""
+
+    async def send_and_note(message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            if message["status"] == 401:
+                GUESSES.wrong(address)
+            elif is_judged and message["status"] < 400:
+                GUESSES.good(key)
+        await send(message)
+
+    return send_and_note
 
 
 def _with_id(send: Send, name: str) -> Send:

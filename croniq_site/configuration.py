@@ -12,7 +12,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from croniq_site.kernel.rates import Rate
+
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)", re.ASCII)
+_RATE = re.compile(r"(\d{1,9})/(s|m|h)", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
@@ -86,14 +89,27 @@ def retention_seconds(env: environ.Env, name: str, *, default: str, least: float
 
 
 def networks(env: environ.Env, name: str, *, default: list[str]) -> list[str]:
-    """Return a comma-separated list of addresses and networks, such as ``10.0.0.0/8``."""
-    texts = names(env, name, default=default)
-    for text in texts:
+    """Return a comma-separated list of addresses and networks, such as ``10.0.0.0/8``; of ``none`` an empty one."""
+    found: list[str] = []
+    if (_text(env, name) or "").lower() == "none":
+        return found
+    for text in names(env, name, default=default):
         try:
-            ip_network(text, strict=False)
+            found.append(str(ip_network(text, strict=False)))
         except ValueError:
             raise ImproperlyConfigured(f"{name}: {text!r} is not a network such as 10.0.0.0/8.") from None
-    return texts
+    return found
+
+
+def rate(env: environ.Env, name: str, *, default: str) -> Rate | None:
+    """Return a rate such as ``100/s`` or ``600/m``, None for ``0``: no limit."""
+    text = _text(env, name) or default
+    if text == "0":
+        return None
+    match = _RATE.fullmatch(text)
+    if match is None or not 1 <= int(match[1]) <= 1_000_000:
+        raise ImproperlyConfigured(f"{name}: {text!r} is not a rate such as 100/s, 600/m or 5000/h, nor 0.")
+    return Rate(int(match[1]), _SECONDS[match[2]])
 
 
 def origins(env: environ.Env, name: str) -> list[str]:

@@ -22,6 +22,7 @@ from croniq_site.configuration import (
     names,
     networks,
     origins,
+    rate,
     retention_seconds,
     secret,
     zone_name,
@@ -151,8 +152,10 @@ SESSION_ENGINE = "croniq_site.sessions"
 SECURE_SSL_REDIRECT = HTTPS
 # Machines do not follow redirects, and a health check asks over plain http from inside.
 SECURE_REDIRECT_EXEMPT = [r"^v1/", r"^health$", r"^ready$", r"^version$", r"^metrics$"]
-SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_HSTS_SECONDS = int(retention_seconds(env, "CRONIQ_HSTS", default="365d", least=60)) if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = flag(env, "CRONIQ_HSTS_SUBDOMAINS", default=False)
+# Whether the hosts below this one speak https is their owner's to know.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
@@ -178,6 +181,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_THROTTLE_CLASSES": ["runners.api.limits.PerKey"],
     "EXCEPTION_HANDLER": "runners.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
 }
@@ -193,8 +197,16 @@ SPECTACULAR_SETTINGS = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"()": "croniq_site.kernel.logs.Lines"},
+        "json": {"()": "croniq_site.kernel.logs.JsonLines"},
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": choice(env, "CRONIQ_LOG_FORMAT", ["LINE", "JSON"], default="LINE").lower(),
+        }
+    },
     "root": {
         "handlers": ["stderr"],
         "level": choice(env, "CRONIQ_LOG_LEVEL", ["DEBUG", "INFO", "WARNING", "ERROR"], default="INFO"),
@@ -216,3 +228,7 @@ CRONIQ_AUDIT_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_AUDIT_RETENTION"
 CRONIQ_RUNNER_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_RUNNER_RETENTION", default="30d", least=86_400)
 CRONIQ_TENANT_MAX_CONCURRENT = limit(env, "CRONIQ_TENANT_MAX_CONCURRENT")
 CRONIQ_METRICS_ALLOW = networks(env, "CRONIQ_METRICS_ALLOW", default=["127.0.0.0/8", "::1/128"])
+CRONIQ_TRUSTED_PROXIES = networks(env, "CRONIQ_TRUSTED_PROXIES", default=["127.0.0.0/8", "::1/128"])
+CRONIQ_RATE_PER_KEY = rate(env, "CRONIQ_RATE_PER_KEY", default="0")
+CRONIQ_RATE_PER_ADDRESS = rate(env, "CRONIQ_RATE_PER_ADDRESS", default="0")
+CRONIQ_RATE_WRONG_KEYS = rate(env, "CRONIQ_RATE_WRONG_KEYS", default="60/m")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.db.backends.base.operations import BaseDatabaseOperations
 
@@ -29,6 +30,11 @@ DATABASE_FIXTURES = frozenset({"database", "db", "django_db_setup", "transaction
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--database-tests", action="store_true", help="leave out the tests that no database takes part in")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # All tests of a process ask from one address, many of them with wrong keys.
+    settings.CRONIQ_RATE_WRONG_KEYS = None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -22,8 +22,8 @@ def is_allowed_address(meta: Mapping[str, str]) -> bool:
     """Look at a WSGI environment: is its address in ``CRONIQ_METRICS_ALLOW``?
 
     The address of a request that a proxy passed on is the client's only if the web server trusts the proxy
-    (``FORWARDED_ALLOW_IPS``, uvicorn's; loopback unless set) and the proxy names it: then it is the last one of
-    ``X-Forwarded-For``, and never this host. Any other request that was passed on comes from nobody knows where.
+    (``CRONIQ_TRUSTED_PROXIES``) and the proxy names it: then it is the last one of ``X-Forwarded-For``, and never this
+    host. Any other request that was passed on comes from nobody knows where.
     """
     address = _address(meta.get("REMOTE_ADDR", ""))
     if address is None:

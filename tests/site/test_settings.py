@@ -13,6 +13,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from croniq_site import configuration
+from croniq_site.kernel.rates import Rate
 
 SHOW = "import croniq_site.settings as s; print({})"
 
@@ -166,6 +167,41 @@ def test_durations_that_are_none(environment, monkeypatch, text):
 def test_what_is_kept_for_ever_is_kept_for_nought(environment, monkeypatch, text, seconds):
     monkeypatch.setenv("CRONIQ_LOG_RETENTION", text)
     assert configuration.retention_seconds(environment, "CRONIQ_LOG_RETENTION", default="1d", least=3600) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("", Rate(60, 60)), ("0", None), ("100/s", Rate(100, 1)), ("600/m", Rate(600, 60)), ("5000/h", Rate(5000, 3600))],
+)
+def test_rates(environment, monkeypatch, text, rate):
+    monkeypatch.setenv("CRONIQ_RATE_PER_KEY", text)
+    assert configuration.rate(environment, "CRONIQ_RATE_PER_KEY", default="60/m") == rate
+
+
+@pytest.mark.parametrize("text", ["5", "0/s", "-1/s", "1/d", "1.5/s", "1000001/s", "٣/s", "1/ss", "none"])
+def test_rates_that_are_none(environment, monkeypatch, text):
+    monkeypatch.setenv("CRONIQ_RATE_PER_KEY", text)
+    with pytest.raises(ImproperlyConfigured, match=r"^CRONIQ_RATE_PER_KEY"):
+        configuration.rate(environment, "CRONIQ_RATE_PER_KEY", default="0")
+
+
+def test_networks_are_whole_ones_and_none_is_none(environment, monkeypatch):
+    monkeypatch.setenv("CRONIQ_TRUSTED_PROXIES", "10.1.2.3/8, 192.0.2.7,::1")
+    read = configuration.networks(environment, "CRONIQ_TRUSTED_PROXIES", default=["127.0.0.0/8"])
+    assert read == ["10.0.0.0/8", "192.0.2.7/32", "::1/128"]
+    monkeypatch.setenv("CRONIQ_TRUSTED_PROXIES", "none")
+    assert configuration.networks(environment, "CRONIQ_TRUSTED_PROXIES", default=["127.0.0.0/8"]) == []
+    monkeypatch.setenv("CRONIQ_TRUSTED_PROXIES", "*")
+    with pytest.raises(ImproperlyConfigured, match=r"^CRONIQ_TRUSTED_PROXIES"):
+        configuration.networks(environment, "CRONIQ_TRUSTED_PROXIES", default=[])
+
+
+def test_hosts_below_this_one_are_promised_to_nobody_unless_asked_for(tmp_path):
+    shown = "(s.SECURE_HSTS_SECONDS, s.SECURE_HSTS_INCLUDE_SUBDOMAINS, s.SECURE_HSTS_PRELOAD)"
+    assert start(tmp_path, shown).stdout.strip() == "(31536000, False, False)"
+    told = start(tmp_path, shown, CRONIQ_HSTS="1h", CRONIQ_HSTS_SUBDOMAINS="1").stdout.strip()
+    assert told == "(3600, True, True)"
+    assert start(tmp_path, shown, CRONIQ_HSTS="0").stdout.strip() == "(0, False, False)"
 
 
 def test_docs_list_every_variable():

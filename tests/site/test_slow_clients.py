@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from croniq_site import asgi
 from croniq_site.asgi import PAGE_THREADS, Application
+from scheduler.api.work import connection
 from scheduler.api.work.edge import Edge
 from tests.factories import JobFactory
 from tests.support.server import LiveEdge, live_edge
@@ -38,10 +38,10 @@ def test_bodies_that_never_end_do_not_stop_the_pages():
 
 
 def test_a_body_that_never_ends_is_given_up(monkeypatch):
-    monkeypatch.setattr(asgi, "BODY_SECONDS", 0.1)
-    with live_edge() as server, half_a_form(server) as connection:
+    monkeypatch.setattr(connection, "BODY_SECONDS", 0.1)
+    with live_edge() as server, half_a_form(server) as form:
         said = b""
-        while part := connection.recv(4096):  # to its end: the server closes what it has given up
+        while part := form.recv(4096):  # to its end: the server closes what it has given up
             said += part
         assert said.startswith(b"HTTP/1.1 408 ")
         assert b'"error":"timeout"' in said

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Protocol
 
 import uvicorn
+from django.conf import settings
 
 from scheduler.api.work.protocol import WholeAnswers
 
@@ -50,6 +51,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=True,
+                forwarded_allow_ips=settings.CRONIQ_TRUSTED_PROXIES,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=GRACE_SECONDS,
                 backlog=BACKLOG,
