@@ -1,14 +1,17 @@
 """Throw away what has outlived its time: keys, letters, log lines, runs, instances and runners, our own heartbeats.
 
-Each is a batch, oldest first, and returns how many went: as many as ``limit`` means that there may be more.
+Each is a batch, oldest first, and returns how many went: as many as ``limit`` means that there may be more. What
+somebody else has in hand is left to the next batch: a chore that waits for a row while it holds others would meet
+another reaper, or an edit, in a circle.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
 from runners.models import Heartbeat, Runner, RunnerInstance
@@ -26,7 +29,7 @@ def drop_expired_keys(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     """Delete expired keys; one whose run is live still stands for it and stays."""
     expired = IdempotencyKey.objects.filter(expires_at__lte=now, run__verdict__isnull=False).order_by("expires_at")
     with write_transaction():
-        ids = list(expired.values_list("pk", flat=True)[:limit])
+        ids = _taken(expired, limit)
         # A key that was taken for a new run since is no longer expired.
         return IdempotencyKey.objects.filter(pk__in=ids, expires_at__lte=now).delete()[0]
 
@@ -35,8 +38,7 @@ def drop_expired_letters(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     """Delete letters past their retention. Their runs stay."""
     expired = DeadLetter.objects.filter(expires_at__lte=now).order_by("expires_at")
     with write_transaction():
-        # What somebody deletes in this moment is left to them: each would wait for the other's.
-        ids = list(expired.select_for_update(skip_locked=True).values_list("pk", flat=True)[:limit])
+        ids = _taken(expired, limit)
         return DeadLetter.objects.filter(pk__in=ids, expires_at__lte=now).delete()[0]
 
 
@@ -50,7 +52,8 @@ def drop_old_lines(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     if not any(logged_at < until for _, logged_at in oldest[:1]):
         return 0
     with write_transaction():
-        return _delete_lines([pk for pk, logged_at in oldest[:limit] if logged_at < until])
+        old = [pk for pk, logged_at in oldest[:limit] if logged_at < until]
+        return _delete_lines(_taken(RunLog.objects.filter(pk__in=old), limit))
 
 
 def drop_old_runs(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
@@ -74,7 +77,7 @@ def drop_old_runs(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     if not ids:
         return 0
     with write_transaction():
-        lines = list(RunLog.objects.filter(run_id__in=ids).values_list("pk", flat=True)[:limit])
+        lines = _taken(RunLog.objects.filter(run_id__in=ids), limit)
         _delete_lines(lines)
     if len(lines) == limit:
         return limit
@@ -82,9 +85,7 @@ def drop_old_runs(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     for batch in chunks(ids, RUNS_PER_TRANSACTION):
         with write_transaction():
             # Locked and asked again: a skipped run may be revived by a backfill meanwhile.
-            still = list(
-                old.filter(pk__in=batch).select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
-            )
+            still = _taken(old.filter(pk__in=batch), limit)
             Run.objects.filter(pk__in=still).delete()
             dropped += len(still)
     return dropped
@@ -96,10 +97,10 @@ def drop_deposed_instances(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
         ~Exists(QueueEntry.objects.filter(holder=OuterRef("pk"), state__in=_HELD)),
         deposed_at__lt=now - DEPOSED_KEPT,
     ).order_by("deposed_at")
-    ids = list(gone.values_list("pk", flat=True)[:limit])
-    if not ids:
+    if not gone.exists():
         return 0
     with write_transaction():
+        ids = _taken(gone, limit)
         return RunnerInstance.objects.filter(pk__in=ids, deposed_at__lt=now - DEPOSED_KEPT).delete()[0]
 
 
@@ -153,14 +154,19 @@ def drop_old_heartbeats(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     """Delete rows of processes that have been silent for seven days, but never the last sign of a kind."""
     later = Heartbeat.objects.filter(kind=OuterRef("kind"), beat_at__gt=OuterRef("beat_at"))
     old = Heartbeat.objects.filter(Exists(later), beat_at__lt=now - HEARTBEATS_KEPT).order_by("beat_at")
-    ids = list(old.values_list("pk", flat=True)[:limit])
-    if not ids:
+    if not old.exists():
         return 0
     with write_transaction():
+        ids = _taken(old, limit)
         return Heartbeat.objects.filter(pk__in=ids, beat_at__lt=now - HEARTBEATS_KEPT).delete()[0]
 
 
 _HELD = (QueueEntry.State.CLAIMED, QueueEntry.State.STOPPING)
+
+
+def _taken(rows: QuerySet[Any], limit: int) -> list[Any]:
+    """Lock what is free of these rows, at most ``limit``, and return their ids."""
+    return list(rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)[:limit])
 
 
 def _until(now: datetime, seconds: float) -> datetime | None:

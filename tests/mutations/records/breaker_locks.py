@@ -119,16 +119,4 @@ RECORDS = [
         red=[_REPLANS + "of_two_jobs_are_cancelled_while_a_clock_that_went_back_takes_both_back"],
         database="postgresql",
     ),
-    Mutation(
-        name="locks-expired-letters-wait-for-nobody",
-        mechanism="Retention leaves a letter that somebody deletes in this moment to them and waits for nobody.",
-        file="scheduler/services/retention.py",
-        old="expired.select_for_update(skip_locked=True)",
-        new="expired",
-        red=[
-            "tests/scheduler/workers/test_retention.py::"
-            "test_a_letter_that_somebody_deletes_in_this_moment_is_left_to_them"
-        ],
-        database="postgresql",
-    ),
 ]

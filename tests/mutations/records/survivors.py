@@ -76,8 +76,8 @@ RECORDS = [
         name="revived-while-looked-for-is-kept",
         mechanism="An old run is asked again, locked, before it is deleted: a backfill may have revived it.",
         file=RETENTION,
-        old="old.filter(pk__in=batch).select_for_update",
-        new="Run.objects.filter(pk__in=batch).select_for_update",
+        old="_taken(old.filter(pk__in=batch)",
+        new="_taken(Run.objects.filter(pk__in=batch)",
         red=[KEPT + "test_a_skipped_run_that_is_revived_while_it_is_looked_for_stays"],
     ),
     Mutation(

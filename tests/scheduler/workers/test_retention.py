@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from croniq_site.kernel.database import chunks
 from runners.models import AuditEvent, Heartbeat, Runner, RunnerInstance
-from scheduler.models import Attempt, DeadLetter, IdempotencyKey, QueueEntry, Run, RunLog
+from scheduler.domain.work import Ack, AckAnswer, AckStatus
+from scheduler.models import Attempt, IdempotencyKey, QueueEntry, Run, RunLog
 from scheduler.services import retention
+from scheduler.services.claim import claim_due
+from scheduler.services.finish import finish
 from scheduler.workers import reaper
 from tests.factories import (
     AttemptFactory,
@@ -17,6 +21,7 @@ from tests.factories import (
     HeartbeatFactory,
     IdempotencyKeyFactory,
     JobFactory,
+    LaneFactory,
     QueueEntryFactory,
     RunFactory,
     RunLogFactory,
@@ -25,7 +30,7 @@ from tests.factories import (
     SlotFactory,
 )
 from tests.support.polling import poll_until
-from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock
+from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock, together
 
 pytestmark = pytest.mark.django_db
 
@@ -193,33 +198,103 @@ def test_a_claimed_run_is_never_old(now):
     assert QueueEntry.objects.get() == entry
 
 
+HELD = {
+    "keys": (
+        lambda now: IdempotencyKeyFactory(run=old_run(now), expires_at=now),
+        lambda now: retention.drop_expired_keys(now),
+    ),
+    "letters": (
+        lambda now: DeadLetterFactory(expires_at=now),
+        lambda now: retention.drop_expired_letters(now),
+    ),
+    "lines": (
+        lambda now: RunLogFactory(run=old_run(now), logged_at=now),
+        lambda now: retention.drop_old_lines(now + 31 * DAY),
+    ),
+    "runs": (
+        lambda now: old_run(now),
+        lambda now: retention.drop_old_runs(now + 91 * DAY),
+    ),
+    "instances": (
+        lambda now: RunnerInstanceFactory(deposed_at=now),
+        lambda now: retention.drop_deposed_instances(now + 8 * DAY),
+    ),
+    "heartbeats": (
+        lambda now: HeartbeatFactory(kind="reap", beat_at=now),
+        lambda now: retention.drop_old_heartbeats(now + 8 * DAY),
+    ),
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("what", HELD)
+def test_what_somebody_has_in_hand_is_left_to_them_and_not_waited_for(now, database, what):
+    """A chore that waited with rows of its own would meet another, or whoever deletes, in a circle."""
+    if database != "postgresql":
+        pytest.skip("SQLite has one writer")
+    make, drop = HELD[what]
+    rows = [make(now - n * TICK) for n in (3, 2, 1)]
+    if what == "heartbeats":
+        HeartbeatFactory(kind="reap", beat_at=now + 8 * DAY)  # the last of a kind is kept
+    kind = type(rows[0])
+    with Session() as person, Session() as chore:
+        person.begin()
+        person.run(lambda: list(kind.objects.select_for_update().filter(pk=rows[1].pk)))
+        pid = chore.backend_pid
+        dropped = chore.start(drop, now)
+        poll_until(lambda: dropped.done() or is_waiting_for_lock(pid), what="the chore is done")
+        assert dropped.done(), "it waits"
+        person.rollback()
+        assert dropped.result(DEADLINE_SECONDS) == 2
+    assert kind.objects.filter(pk__in=[row.pk for row in rows]).get() == rows[1]
+    assert drop(now) == 1
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_key_that_is_taken_for_a_new_run_in_the_moment_of_its_end_stands_for_that(now, database):
     if database != "postgresql":
         pytest.skip("SQLite has one writer: the chore looks when the other has ended")
     key = IdempotencyKeyFactory(run=old_run(now), expires_at=now)
     with Session() as person, Session() as chore:
-        pid = chore.backend_pid
         person.begin()
         person.run(lambda: IdempotencyKey.objects.filter(pk=key.pk).update(expires_at=now + DAY))
-        dropped = chore.start(lambda: retention.drop_expired_keys(now + TICK))
-        poll_until(lambda: is_waiting_for_lock(pid), what="the chore waits for the key")
+        assert chore.run(lambda: retention.drop_expired_keys(now + TICK)) == 0
         person.commit()
-        assert dropped.result(10) == 0
+        assert chore.run(lambda: retention.drop_expired_keys(now + TICK)) == 0
     assert IdempotencyKey.objects.filter(pk=key.pk).exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_letter_that_somebody_deletes_in_this_moment_is_left_to_them(now, database):
-    if database != "postgresql":
-        pytest.skip("SQLite has one writer")
-    letters = [DeadLetterFactory(expires_at=now - n * TICK) for n in (2, 1)]
-    with Session() as person, Session() as chore:
-        person.begin()
-        person.run(lambda: DeadLetter.objects.filter(pk=letters[1].pk).delete())
-        pid = chore.backend_pid
-        dropped = chore.start(retention.drop_expired_letters, now)
-        poll_until(lambda: dropped.done() or is_waiting_for_lock(pid), what="the chore is done")
-        person.rollback()
-        assert dropped.result(DEADLINE_SECONDS) == 1
-    assert DeadLetter.objects.get() == letters[1]
+def test_old_runs_go_while_others_are_claimed_and_acked_and_nothing_unfinished_goes(now):
+    """Two reapers at all their chores beside four clients; every run that waits is claimed once and ended."""
+    for number in range(40):
+        run = old_run(now - 100 * DAY - number * TICK)
+        AttemptFactory(run=run)
+        RunLogFactory.create_batch(3, run=run, logged_at=now - 100 * DAY)
+        IdempotencyKeyFactory(run=run, job=run.job, expires_at=now - 99 * DAY)
+    lane = LaneFactory()
+    waiting = [QueueEntryFactory(lane=lane, available_at=now - DAY).run_id for _ in range(40)]
+    holders = [RunnerInstanceFactory() for _ in range(4)]
+
+    def reap():
+        while Run.objects.filter(scheduled_for__lt=now - 90 * DAY).exists():
+            done = reaper.run_once(now, 25)
+            assert not done.failed
+
+    def work(holder):
+        claimed = []
+        while some := claim_due(now, 3, holder.pk, [lane.pk]):
+            claimed += [one.run_id for one in some]
+            acks = [Ack(one.run_id, one.attempt, holder.runner.runner_id, AckStatus.SUCCESS) for one in some]
+            assert set(finish(acks, now)) == {AckAnswer.ACCEPTED}
+        return claimed
+
+    together([reap, reap, *(partial(work, holder) for holder in holders)])
+    # A client that finds all that is left locked goes home before the last run is taken: what it left is there.
+    claimed = work(holders[0])
+    assert not QueueEntry.objects.exists()
+    assert Run.objects.filter(pk__in=waiting, verdict="completed", attempt=1).count() == 40
+    assert Run.objects.count() == 40
+    assert len(claimed) <= 40
+    assert not RunLog.objects.exists()
+    assert not IdempotencyKey.objects.exists()
