@@ -80,7 +80,8 @@ def trigger_run(
             if wish.key:
                 _keep_key(job, wish.key, coalesced, now)
             return TriggerResult(coalesced, queue_depth(job, now), coalesced=True)
-        if queue_depth(job, now) >= job.max_queue_depth:
+        waiting = queue_depth(job, now)
+        if waiting >= job.max_queue_depth:
             raise TooManyRequests(
                 f"{job.max_queue_depth} due runs of {job_key!r} wait already (max_queue_depth); try again later.",
                 retry_after_seconds=RETRY_AFTER_SECONDS,
@@ -103,7 +104,7 @@ def trigger_run(
         actor = actor or (Actor(principal.actor_type, principal.name) if principal else SYSTEM)
         diff = {"execution_id": str(run_id)}
         record_events([Event("job.triggered", "job", job_key, actor, job.tenant, diff)], now)
-        return TriggerResult(run_id, queue_depth(job, now))
+        return TriggerResult(run_id, waiting + 1)
 
 
 def queue_depth(job: Job, now: datetime) -> int:
@@ -178,9 +179,9 @@ def insert_run(
     """Make a run that is due now and that no schedule asked for; ``scheduled_for`` None: now. What is None or empty is
     the job's. Needs the transaction and the lock of the job."""
     has_own_lane = bool(require or prefer)
-    lane = job.lane
+    lane_id = job.lane_id
     if has_own_lane:
-        lane = lane_of(job, require or (), prefer or ())
+        lane_id = lane_of(job, require or (), prefer or ()).pk
     run = Run.objects.create(
         id=uuid7(now),
         job=job,
@@ -197,7 +198,7 @@ def insert_run(
     QueueEntry.objects.create(
         run=run,
         job=job,
-        lane=lane,
+        lane_id=lane_id,
         own_lane=has_own_lane,
         # Never held: a person who asks for a run of a paused job wants it to run.
         state=QueueEntry.State.GATED if is_limited(job) else QueueEntry.State.READY,
@@ -210,5 +211,5 @@ def insert_run(
     )
     if is_limited(job):
         settle_later([domain_of(job)], now)
-    wake([lane.pk])
+    wake([lane_id])
     return run.pk
