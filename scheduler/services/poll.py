@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -71,6 +71,16 @@ def open_polls(polls: Sequence[tuple[PollRequest, Principal]], now: datetime) ->
         for place, instance in admitted.items():
             answers[place] = OpenPoll(instance.pk, frozenset(polls[place][0].listed))
     return answers
+
+
+def see_again(polls: Mapping[int, PollRequest], now: datetime) -> set[int]:
+    """Write down that these instances, which hold nothing and were let in without a look, have polled. Return those
+    that are no longer current: deposed, or gone with their runner."""
+    current = RunnerInstance.objects.filter(pk__in=list(polls), deposed_at__isnull=True).select_related("runner")
+    seen = [(instance, polls[instance.pk]) for instance in current]
+    with write_transaction():
+        _note_seen(seen, now)
+    return polls.keys() - {instance.pk for instance, _ in seen}
 
 
 def _current_instances(runner_ids: set[str]) -> dict[str, RunnerInstance]:

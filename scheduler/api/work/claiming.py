@@ -164,11 +164,24 @@ class Group:
         self._serving: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._gates = gates
+        self._quiet_since = -math.inf
+        self._woken = False
 
     def join(self, held: Held) -> None:
         self._waiting[held] = None
-        self._to_ask[held] = None
-        self._serve()
+        if self._quiet_since > time.monotonic() - RECHECK_SECONDS:
+            self._wait_unasked(held)
+        else:
+            self._to_ask[held] = None
+            self._serve()
+
+    def _wait_unasked(self, held: Held) -> None:
+        """A claim of a moment ago has looked for it, too, and nothing was said since."""
+        held.was_asked_for = True
+        if not held.is_patient:
+            held.give(EMPTY)
+        elif not held.is_waiting:
+            self._begin_wait(held)
 
     def leave(self, held: Held) -> None:
         self._waiting.pop(held, None)
@@ -184,6 +197,7 @@ class Group:
 
     def wake(self) -> None:
         """Something may be due: ask again for everybody."""
+        self._quiet_since, self._woken = -math.inf, True
         self._to_ask.update(self._waiting)
         self._serve()
 
@@ -220,6 +234,7 @@ class Group:
             held.is_in_claim = held.was_asked_for = True
         asks = [Ask(held.holder_id, held.request.free, frozenset(held.request.listed)) for held in asked]
         turns = self._rotation.in_turn(self.lanes, self._directory)
+        self._quiet_since, self._woken, began = -math.inf, False, time.monotonic()
         try:
             admits = self._gates.is_due(self.lanes)
             done = await self._pool.write(claim_round, self._clock, self._jobs, asks, turns, self.late, admits)
@@ -234,6 +249,8 @@ class Group:
             return
         self._gates.note(self.lanes, done.gate_at, admitted=admits)
         self._rotation.note(turns, done.served, self._directory)
+        if not done.is_more_due and not self._woken:
+            self._quiet_since = began
         await self._hand_out(asked, rest, done)
 
     async def _hand_out(self, asked: list[Held], rest: dict[Held, None], done: Round) -> None:
@@ -259,11 +276,7 @@ class Group:
             self._to_ask = {**again, **rest, **self._to_ask}
         else:
             for held in rest:
-                held.was_asked_for = True  # the claim has looked for all of them
-                if not held.is_patient:
-                    held.give(EMPTY)
-                elif not held.is_waiting:
-                    self._begin_wait(held)
+                self._wait_unasked(held)
         if done.is_short:
             self._arm(done)
         if returned:

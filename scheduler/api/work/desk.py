@@ -21,13 +21,13 @@ from scheduler.api.work.coalesce import Batch
 from scheduler.api.work.gates import Gates
 from scheduler.api.work.own_acks import OwnAcks
 from scheduler.api.work.pool import Pool
-from scheduler.api.work.presence import Presence
+from scheduler.api.work.presence import FRESH_SECONDS, Presence
 from scheduler.api.work.waiting import EMPTY, SPIN_SECONDS, Answer, Held, Told, Visit
 from scheduler.domain.polls import OpenPoll, PollRequest
 from scheduler.queries.assignments import JobDirectory
 from scheduler.queries.holders import Holding, deposed_among, holdings_of
 from scheduler.queries.lanes import LaneDirectory, Lanes, Rotation
-from scheduler.services.poll import open_polls
+from scheduler.services.poll import open_polls, see_again
 from scheduler.services.wake import Ids, Signal, announce
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Desk:
         self._tells = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._checking = False
-        self._refreshing = self._must_refresh = False
+        self._refreshing = self._must_refresh = self._seeing = False
         self._opens: Batch[tuple[PollRequest, Principal], OpenPoll] = Batch(
             lambda polls: pool.write(self._open_all, polls), slots=pool.slots
         )
@@ -119,6 +119,9 @@ class Desk:
             return EMPTY, []
         request, tells, read_at = visit.request, self._tells, time.monotonic()
         opened = self._presence.let_in(visit.principal.client_id, request)
+        if self._presence.has_unseen and not self._seeing:
+            self._seeing = True
+            self._run(self._see_unseen())
         if opened is None:
             opened = await self._opens((request, visit.principal))
             if tells == self._tells:  # else what was read may be older than what was said
@@ -340,6 +343,26 @@ class Desk:
         held.cancels = self._cancels(held.visit, held.holder_id, held.request.listed.keys() - holding.claims, read_at)
         if self._told.news(held.holder_id, held.cancels):
             held.finish()
+
+    async def _see_unseen(self) -> None:
+        """Look at those that were let in before their look; one look for all of the same second."""
+        try:
+            while self._presence.has_unseen and not self.is_stopping:
+                await asyncio.sleep(FRESH_SECONDS)
+                polls, read_at = self._presence.take_unseen(), time.monotonic()
+                try:
+                    gone = await self._pool.write(self._see, polls)
+                except BaseException:
+                    self._presence.forget(polls)
+                    raise
+                self._presence.seen(polls, read_at)
+                self._presence.forget(gone)
+                self._check(gone & self._held.keys())
+        finally:
+            self._seeing = False
+
+    def _see(self, polls: dict[int, PollRequest]) -> set[int]:
+        return see_again(polls, self._clock.now())
 
     def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(_logged(coroutine))

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+from django.db import connection
 
 from croniq_site.kernel.clock import DatabaseClock
 from scheduler.models import QueueEntry
@@ -69,6 +70,12 @@ class FakeRunner:
 def hold_polls(server: LiveEdge, seconds: float) -> None:
     """Hold the polls that come from now on so long."""
     server.application.edge.desk._hold_seconds = seconds
+
+
+def until_it_listens(server: LiveEdge) -> None:
+    """Wait until the server hears other processes: on PostgreSQL it begins that by forgetting all it knew."""
+    if connection.vendor == "postgresql":
+        poll_until(lambda: server.application.edge.desk._tells, what="the server listens")
 
 
 def result(answer: Future[httpx.Response]) -> httpx.Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -19,7 +20,7 @@ from scheduler.services.identities import release_identity
 from scheduler.services.poll import open_poll
 from scheduler.services.wake import CHANNEL, Signal, deliver
 from tests.factories import LaneFactory
-from tests.scheduler.edge.helpers import FakeRunner, Gate, database_now, due_run, hold_polls, state_of
+from tests.scheduler.edge.helpers import FakeRunner, Gate, database_now, due_run, hold_polls, state_of, until_it_listens
 from tests.support.polling import poll_until
 from tests.support.server import live_edge
 
@@ -30,6 +31,7 @@ class Looks:
     """Counts the looks of a server that is told to trust one for as long as the test takes."""
 
     def __init__(self, server, monkeypatch, fresh_seconds: float = 60.0) -> None:
+        until_it_listens(server)
         gate = Gate(desk.open_polls)
         monkeypatch.setattr(desk, "open_polls", gate.counted)
         server.application.edge.desk._presence._fresh_seconds = fresh_seconds
@@ -174,13 +176,69 @@ def test_what_a_runner_says_of_itself_is_written_down_when_it_changes(monkeypatc
         assert looks.count == 3
 
 
+class Later:
+    """A server whose looks count for an instant: who comes back is let in, and looked at a moment after that."""
+
+    def __init__(self, server, monkeypatch) -> None:
+        monkeypatch.setattr(desk, "FRESH_SECONDS", 0.05)
+        self.looks = Looks(server, monkeypatch, fresh_seconds=0.0)
+        self.runner = FakeRunner(server, server.key())
+        hold_polls(server, 0.01)
+        assert self.runner.poll(max_inflight=1).status_code == 200
+        hold_polls(server, 30.0)
+
+
+@pytest.fixture
+def unheard(database):
+    if database != "postgresql":
+        pytest.skip("on SQLite each change of the file is heard as a change of everything, 20 times a second")
+
+
 @pytest.mark.django_db(transaction=True)
-def test_a_runner_is_seen_again_after_a_while(monkeypatch):
-    """The look that writes down when a runner was seen is not put off for ever by polls that need none."""
+def test_a_runner_that_comes_back_is_seen_without_waiting_for_it(monkeypatch, unheard):
     with live_edge() as server:
-        looks, runner = Looks(server, monkeypatch, fresh_seconds=0.2), FakeRunner(server, server.key())
-        runner.poll(max_inflight=0)
-        poll_until(lambda: runner.poll(max_inflight=0) and looks.count >= 3, what="it is looked at again")
+        later = Later(server, monkeypatch)
+        past = database_now() - timedelta(minutes=1)
+        RunnerInstance.objects.update(last_poll_at=past)
+        Runner.objects.update(last_poll_at=past)
+        hold_polls(server, 0.01)
+        for _ in range(3):
+            assert later.runner.poll(max_inflight=1).status_code == 200
+        for model in (Runner, RunnerInstance):
+            poll_until(lambda model=model: model.objects.get().last_poll_at > past, what="it was seen")
+        assert later.looks.count == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_look_that_comes_after_ends_the_poll_of_a_deposed_instance(monkeypatch, unheard):
+    """Nothing is said of it here, as if the signal had been lost."""
+    LaneFactory()
+    with live_edge() as server:
+        later = Later(server, monkeypatch)
+        RunnerInstance.objects.update(deposed_at=database_now())
+        answer = later.runner.start(max_inflight=1).result(15)
+        assert answer.status_code == 409
+        assert answer.json()["error"] == "instance_deposed"
+        assert later.looks.count == 1
+        assert later.runner.poll(max_inflight=1).status_code == 409
+        assert later.looks.count == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_could_not_be_looked_at_is_no_longer_known(monkeypatch, unheard):
+    with live_edge() as server:
+        later = Later(server, monkeypatch)
+        presence = server.application.edge.desk._presence
+
+        def is_away(*_):
+            raise OperationalError("the connection is gone")
+
+        monkeypatch.setattr(desk, "see_again", is_away)
+        hold_polls(server, 0.01)
+        assert later.runner.poll(max_inflight=1).status_code == 200
+        poll_until(lambda: not presence._seats, what="it is forgotten")
+        assert later.runner.poll(max_inflight=1).status_code == 200
+        assert later.looks.count == 2
 
 
 @pytest.mark.django_db(transaction=True)
@@ -231,9 +289,22 @@ def test_what_a_look_found_listed_is_held_until_it_is_acked():
     assert presence.let_in(1, IDLE) is None
 
 
-def test_a_look_is_worth_something_for_a_second():
-    assert seated(fresh_seconds=0.0).let_in(1, IDLE) is None
-    assert Presence()._fresh_seconds == 1.0
+def test_after_a_second_a_look_is_due_and_after_a_minute_it_is_waited_for():
+    fresh = seated()
+    assert fresh.let_in(1, IDLE) == OpenPoll(7)
+    assert not fresh.has_unseen
+    known = seated(fresh_seconds=0.0)
+    assert known.let_in(1, IDLE) == OpenPoll(7)
+    assert known.take_unseen() == {7: IDLE}
+    assert not known.has_unseen
+    known._fresh_seconds = 60.0
+    known.seen([7, 8], time.monotonic())
+    assert known.let_in(1, IDLE) == OpenPoll(7)
+    assert not known.has_unseen
+    unknown = seated(fresh_seconds=0.0, known_seconds=0.0)
+    assert unknown.let_in(1, IDLE) is None
+    assert not unknown.has_unseen
+    assert (Presence()._fresh_seconds, Presence()._known_seconds) == (1.0, 60.0)
 
 
 def test_whoever_went_to_another_server_or_was_told_something_is_forgotten():
