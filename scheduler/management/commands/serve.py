@@ -19,6 +19,7 @@ from django.utils.module_loading import import_string
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict
+from croniq_site.kernel.garbage import Garbage
 from croniq_site.kernel.loop import run_loop
 from croniq_site.kernel.migrated import require_migrated
 from croniq_site.kernel.service_manager import Member, ServiceManager, Voice, speak_for
@@ -157,12 +158,13 @@ def _stop_with_parent(orphaned: int) -> None:
 
 def _keep_heartbeat(stop: StopToken) -> None:
     """Write this process's sign of life until it stops; an outage is waited for."""
-    clock = DatabaseClock()
+    clock, garbage = DatabaseClock(), Garbage()
     process_id = None
 
     def step() -> float:
         nonlocal process_id
         siblings.publish()
+        garbage.look()
         # Together: this heartbeat hides the silence before it from everybody else.
         with write_transaction():
             now = clock.now()
