@@ -117,7 +117,7 @@ def bed(vendor: str = "postgresql") -> Iterator[Bed]:
         made.environment = {"DATABASE_URL": made.url, "CRONIQ_DATA_DIR": folder, "CRONIQ_HTTPS": "0"}
         os.environ |= made.environment
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "croniq_site.settings")
-        _seed(made)
+        seed(made)
         yield made
         from django.db import connections
 
@@ -129,7 +129,8 @@ def _postmaster_of(url: str) -> int:
     return int((directory / "data" / "postmaster.pid").read_text().split()[0])
 
 
-def _seed(made: Bed) -> None:
+def seed(made: Bed) -> None:
+    """Migrate the database that the environment names; make the jobs and the key."""
     import django
 
     django.setup()
