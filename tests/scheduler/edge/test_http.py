@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import timedelta
 from uuid import UUID
@@ -12,7 +13,6 @@ from django.db import OperationalError
 from runners.models import ApiClient, ApiKey
 from scheduler.api.work import auth, claiming, http, poll, renew
 from scheduler.api.work.parsing import MOST_INFLIGHT
-from scheduler.services.wake import wake
 from tests.factories import LaneFactory
 from tests.scheduler.edge.helpers import FakeRunner, database_now, due_run
 from tests.support.polling import poll_until
@@ -183,7 +183,7 @@ def test_an_outage_is_503_and_never_a_401(monkeypatch):
 
 def test_polls_that_wait_through_an_outage_get_the_work_after_it(monkeypatch):
     """The claim of one poll fails; the other, which waits, is served when the database is back."""
-    lane = LaneFactory()
+    LaneFactory()
     with live_edge(hold_seconds=30) as server:
         key = server.key()
         held = FakeRunner(server, key, "r1").hold(max_inflight=1)
@@ -197,9 +197,10 @@ def test_polls_that_wait_through_an_outage_get_the_work_after_it(monkeypatch):
 
         monkeypatch.setattr(claiming, "MOST_ASKS", 1)
         monkeypatch.setattr(claiming, "claim_batch", away_for_the_second)
+        (group,) = server.application.edge.desk._groups.values()
+        poll_until(lambda: group._serving is None, what="no claim is under way")
+        group._quiet_since = -math.inf  # else the second would not ask
         second = FakeRunner(server, key, "r2").start(max_inflight=2)
-        poll_until(lambda: server.application.edge.desk.waiting == 2 or second.done(), what="both wait")
-        wake([lane.pk])
         assert second.result(15).status_code == 503
         due_run()
         assert len(held.result(15).json()["work"]) == 1
