@@ -35,6 +35,9 @@ MOST_ASKS = 100
 RECHECK_SECONDS = 1.0
 """When to look again after an outage, or at a due run that nobody here could take: somebody else has it locked, and
 whether he keeps it is not told to us."""
+QUIET_SECONDS = 1.0
+"""How long a claim that found nothing is believed for those who come after it, unless something is said. It bounds what
+a lost signal can cost while others keep coming."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,7 @@ class Group:
 
     def join(self, held: Held) -> None:
         self._waiting[held] = None
-        if self._quiet_since > time.monotonic() - RECHECK_SECONDS:
+        if self._quiet_since > time.monotonic() - QUIET_SECONDS:
             self._wait_unasked(held)
         else:
             self._to_ask[held] = None

@@ -17,7 +17,7 @@ class Waiting:
 
     def __init__(self, server: LiveEdge, monkeypatch, trusts_seconds: float = 60.0) -> None:
         until_it_listens(server)
-        monkeypatch.setattr(claiming, "RECHECK_SECONDS", trusts_seconds)
+        monkeypatch.setattr(claiming, "QUIET_SECONDS", trusts_seconds)
         self._gate = Gate(claiming.claim_round)
         monkeypatch.setattr(claiming, "claim_round", self._gate.counted)
         self._server, self._key = server, server.key()
