@@ -13,7 +13,7 @@ from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound, TooManyR
 from runners.services.audit import Actor, Event, record_events
 from runners.services.file_managed import APPLIED, FILE
 from scheduler.domain.jobs_file import did_you_mean
-from scheduler.domain.jobs_file_plan import ADD, ADOPT, REMOVE, Plan
+from scheduler.domain.jobs_file_plan import ADOPT, REMOVE, Plan
 from scheduler.models import ConcurrencyGroup, Job, QueueEntry, Trigger
 from scheduler.services.calendars import edit_calendar, remove_calendar
 from scheduler.services.groups import delete_group, save_group
@@ -25,8 +25,6 @@ from scheduler.services.trigger_runs import trigger_run
 from scheduler.services.triggers import delete_trigger, save_trigger
 
 ONE_APPLY = 0x43524F4E46
-_ORDER = (ADD, "change", REMOVE)
-"""Of a job's triggers: while both the old and the new are there, no run that both give is taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +209,11 @@ def _save(step: JobStep, tenant: str, now: datetime, actor: Actor) -> None:
     is_active = step.declared.columns["is_active"]
     fields = {**step.declared.fields, "job_key": step.declared.key, "tenant": tenant, "is_active": is_active}
     job, _ = save_job(fields, now, actor, managed_by=FILE)
-    for action in _ORDER:
-        for one in step.triggers:
-            if one.action != action:
-                continue
-            if one.declared is None:
-                delete_trigger(one.row.pk, now, actor=actor, managed_by=FILE)
-            else:
-                save_trigger(
-                    job, one.declared.fields, now, actor=actor, trigger=one.row, partial=False, managed_by=FILE
-                )
+    for one in step.triggers:
+        if one.declared is None:
+            delete_trigger(one.row.pk, now, actor=actor, managed_by=FILE)
+        elif one.action:
+            save_trigger(job, one.declared.fields, now, actor=actor, trigger=one.row, partial=False, managed_by=FILE)
 
 
 def _run_changed(planned: Planned, now: datetime, actor: Actor) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -187,7 +187,7 @@ RECORDS = [
         name="group-fails-closed",
         mechanism="A job of a group that nobody made is refused.",
         file=GROUPS,
-        old='raise InvalidInput.of("concurrency_group", "There is no concurrency group of that name; make it first.")',
+        old='raise InvalidInput.of("concurrency_group", NO_GROUP)',
         new="return ConcurrencyGroup.objects.create(tenant=tenant, name=name, max_concurrent=10_000)",
         red=[
             EDITS + "test_a_group_that_nobody_made_is_refused_and_no_job_is_made",

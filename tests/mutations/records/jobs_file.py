@@ -195,14 +195,6 @@ RECORDS = [
         red=[APPLIES + "test_a_trigger_that_is_edited_keeps_its_id_and_its_anchor"],
     ),
     Mutation(
-        name="jobs-file-adds-before-it-removes",
-        mechanism="New triggers come before old ones go: runs that both give keep their ids.",
-        file=APPLY,
-        old='_ORDER = (ADD, "change", REMOVE)',
-        new='_ORDER = (REMOVE, "change", ADD)',
-        red=[APPLIES + "test_a_schedule_that_is_split_in_two_keeps_the_ids_of_the_runs_that_stay"],
-    ),
-    Mutation(
         name="jobs-file-expected-plan",
         mechanism="A plan that is not the one that was looked at is not carried out.",
         file=APPLY,
