@@ -1,0 +1,19 @@
+"""Exit with 0 if the server of this container may have traffic: for HEALTHCHECK. Standard library only, and quick.
+
+    python healthcheck.py [PORT]
+"""
+
+import os
+import sys
+import urllib.error
+import urllib.request
+
+# A name that the pages answer to, whatever the installation is called.
+host = os.environ.get("CRONIQ_ALLOWED_HOSTS", "localhost").split(",")[0].strip() or "localhost"
+port = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
+request = urllib.request.Request(f"http://127.0.0.1:{port}/ready", headers={"Host": host})
+try:
+    with urllib.request.urlopen(request, timeout=4) as answer:  # noqa: S310
+        sys.exit(answer.status != 200)
+except (OSError, urllib.error.URLError) as error:
+    sys.exit(f"not ready: {error}")
