@@ -27,6 +27,7 @@ from croniq_site.configuration import (
     secret,
     zone_name,
 )
+from croniq_site.people.configuration import oidc_from
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -85,6 +86,11 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
 ]
 
 MIDDLEWARE = [
@@ -98,6 +104,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "scheduler.metrics.requests.CountRequests",
@@ -134,6 +141,24 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "jobs"
 LOGOUT_REDIRECT_URL = "login"
+
+# Second factors and OpenID Connect, by allauth: off unless configured (croniq_site.people). Its own limits are in the
+# memory of a process; attempts are counted in rows.
+ACCOUNT_ADAPTER = "croniq_site.people.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_UNIQUE_EMAIL = False  # nobody is known by his address
+ACCOUNT_RATE_LIMITS = False
+SOCIALACCOUNT_ADAPTER = "croniq_site.people.adapters.SocialAdapter"
+MFA_ADAPTER = "croniq_site.people.adapters.MfaAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Croniq"
+MFA_TOTP_TOLERANCE = 1  # a telephone whose clock is half a minute off
+MFA_FORMS = {
+    "authenticate": "croniq_site.people.codes.CodeForm",
+    "reauthenticate": "croniq_site.people.codes.CodeAgainForm",
+}
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
@@ -217,6 +242,8 @@ LOGGING = {
 
 # Croniq's own
 CRONIQ_API_CLIENTS = declared_clients(env)
+CRONIQ_TOTP = flag(env, "CRONIQ_TOTP", default=False)
+CRONIQ_OIDC = oidc_from(env)
 CRONIQ_TIME_ZONE = zone_name(env, "CRONIQ_TIME_ZONE", default="UTC")
 CRONIQ_HORIZON_SECONDS = duration_seconds(env, "CRONIQ_HORIZON", default="1h", least=60, most=31 * 86_400)
 CRONIQ_MAX_PLANNED = limit(env, "CRONIQ_MAX_PLANNED", most=100_000_000) or 5_000_000

@@ -8,6 +8,7 @@ from croniq_site.admin import sign_in
 urlpatterns = [
     path("", include("scheduler.api.urls")),
     path("", include("scheduler.dashboard.urls")),
+    path("", include("croniq_site.people.urls")),
     path("admin/login/", sign_in),
     path("admin/", admin.site.urls),
 ]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.http import HttpRequest
@@ -18,12 +21,23 @@ class SignIn(LoginView):
     template_name = "registration/sign_in.html"
     redirect_authenticated_user = True
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"oidc": settings.CRONIQ_OIDC}
+
+    def form_valid(self, form: Any) -> HttpResponseBase:
+        if not settings.CRONIQ_TOTP:
+            return super().form_valid(form)
+        # By allauth's stages: whoever has a second factor is asked for it before he is signed in.
+        user = form.get_user()
+        login = Login(user=user, redirect_url=self.get_success_url())
+        return perform_password_login(self.request, {"username": user.get_username()}, login)
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             return super().dispatch(request, *args, **kwargs)
         except TooManyRequests as refusal:
             where = request.POST.get(self.redirect_field_name, "")
-            context = {"next": where, "refusal": refusal}
+            context = {"next": where, "refusal": refusal, "oidc": settings.CRONIQ_OIDC}
             response = render(request, self.template_name, context, status=refusal.status)
             response["Retry-After"] = str(refusal.retry_after_seconds)
             return response
