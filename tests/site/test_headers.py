@@ -36,15 +36,13 @@ def test_every_answer_is_what_it_says_and_is_shown_nowhere_else(settings):
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "", "a b", "127.0.0.1:x", "evil.example@127.0.0.1"]
-)
-def test_a_host_that_is_not_ours_is_refused(host):
+def test_a_host_that_is_not_ours_is_refused():
     with live_edge(allowed_hosts=["127.0.0.1"]) as server:
-        for path in ("/sign-in", "/v1/jobs"):
-            answer = server.http.get(path, headers={"Host": host, "X-Forwarded-Host": "127.0.0.1"})
-            assert answer.status_code == 400, (host, path)
-            assert "evil" not in answer.text
+        for host in ("evil.example", "127.0.0.1.evil.example", "", "a b", "127.0.0.1:x", "evil.example@127.0.0.1"):
+            for path in ("/sign-in", "/v1/jobs"):
+                answer = server.http.get(path, headers={"Host": host, "X-Forwarded-Host": "127.0.0.1"})
+                assert answer.status_code == 400, (host, path)
+                assert "evil" not in answer.text
 
 
 def test_the_checks_of_a_deployment_find_nothing(tmp_path):

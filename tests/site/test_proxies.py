@@ -7,6 +7,8 @@ import contextlib
 import json
 import threading
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 
 import httpx
 import pytest
@@ -51,10 +53,10 @@ CASES = [
     ([HERE], [f"198.51.100.1, {CLIENT}"], CLIENT),
     ([HERE], ["198.51.100.1", CLIENT], CLIENT),
     ([HERE], [f"127.0.0.1, {CLIENT}"], CLIENT),
+    ([HERE], [f"{CLIENT}, 10.0.0.5"], "10.0.0.5"),
     ([HERE, OURS], [f"198.51.100.1, {CLIENT}, 10.0.0.5"], CLIENT),
     ([HERE, OURS], [f"10.0.0.7, {CLIENT}, 10.0.0.5"], CLIENT),
     ([HERE, OURS], ["10.0.0.7, 10.0.0.5"], "10.0.0.7"),
-    ([HERE], [f"{CLIENT}, 10.0.0.5"], "10.0.0.5"),
     # Who is no proxy of ours says what he likes.
     ([], [CLIENT], "127.0.0.1"),
     ([OURS], [CLIENT], "127.0.0.1"),
@@ -63,22 +65,21 @@ CASES = [
 
 
 def test_the_last_hop_that_is_no_proxy_of_ours_is_the_client(settings):
-    for trusted, lines, client in CASES:
+    for trusted, cases in groupby(CASES, key=itemgetter(0)):
         settings.CRONIQ_TRUSTED_PROXIES = trusted
         with serving() as http:
-            answer = http.get("/", headers=[("X-Forwarded-For", line) for line in lines])
-            assert answer.json() == [client, "http"], (trusted, lines)
+            for _, lines, client in cases:
+                answer = http.get("/", headers=[("X-Forwarded-For", line) for line in lines])
+                assert answer.json() == [client, "http"], (trusted, lines)
 
 
 def test_https_is_believed_from_a_proxy_of_ours_alone(settings):
-    for trusted, said, scheme in (
-        ([HERE], "https", "https"),
-        ([HERE], "http", "http"),
-        ([HERE], "gopher", "http"),
-        ([], "https", "http"),
-        ([OURS], "https", "http"),
+    for trusted, schemes in (
+        ([HERE], {"https": "https", "http": "http", "gopher": "http"}),
+        ([OURS], {"https": "http"}),
     ):
         settings.CRONIQ_TRUSTED_PROXIES = trusted
         with serving() as http:
-            answer = http.get("/", headers={"X-Forwarded-Proto": said, "X-Forwarded-For": CLIENT})
-            assert answer.json()[1] == scheme, (trusted, said)
+            for said, scheme in schemes.items():
+                answer = http.get("/", headers={"X-Forwarded-Proto": said, "X-Forwarded-For": CLIENT})
+                assert answer.json()[1] == scheme, (trusted, said)
