@@ -89,7 +89,7 @@ SCHEDULES = st.one_of(
     st.sampled_from(["* * * * *", "0 3 * * MON-FRI", "H H * * *", "0 0 1 1 *", "*/15 9-17 * * *", "@daily"]).map(
         lambda text: {"cron_expression": text}
     ),
-    st.builds(lambda every, at: {"every": every, "anchor": at}, st.sampled_from(["5s", "1.5h", "90m", "7d"]), INSTANTS),
+    st.builds(lambda every, at: {"every": every, "anchor": at}, st.sampled_from(["10m", "1.5h", "90m", "7d"]), INSTANTS),
     INSTANTS.map(lambda at: {"run_at": at, "on_blocked": "advance"}),
     INSTANTS.map(lambda at: {"run_at": at}),
 )
@@ -125,7 +125,7 @@ def reread(value: Any) -> Any:
 
 
 @given(JOBS)
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_a_job_that_is_written_is_read_back_the_same(fields):
     columns = job_columns({"is_active": True, **fields}, partial=False)
     for whole in (False, True):
@@ -161,7 +161,7 @@ def plan_of_export(now: datetime, tenant: str = "default", **options: Any):
 
 @pytest.mark.django_db
 @given(st.lists(st.tuples(JOBS, st.lists(TRIGGERS, max_size=3)), min_size=1, max_size=3), st.lists(RULES, max_size=2))
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_plan_of_what_was_exported_is_empty(jobs, rules):
     with transaction.atomic():
         save_group("database", 3, NOW, ACTOR, "default")

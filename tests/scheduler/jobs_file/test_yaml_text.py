@@ -117,7 +117,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_what_is_written_is_read_back_the_same(value):
     node, problems = read_yaml(write_yaml({"value": value}).encode())
     back = node.plain()["value"]
