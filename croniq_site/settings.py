@@ -205,7 +205,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["runners.api.authentication.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "scheduler.api.openapi.ScopedSchema",
     "DEFAULT_THROTTLE_CLASSES": ["runners.api.limits.PerKey"],
     "EXCEPTION_HANDLER": "runners.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
@@ -217,6 +217,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/v1/",  # groups the paths by what follows
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "scheduler.api.links.complete"],
 }
 
 LOGGING = {

@@ -1,12 +1,14 @@
-"""Query parameters: each is read by name and refused by name; unknown ones are ignored."""
+"""Query parameters: each is read by name and refused by name, and so are those that nobody reads."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -18,8 +20,29 @@ from croniq_site.kernel.text import is_printable_name
 
 DEFAULT_LIMIT = 100
 MOST_LIMIT = 500
+MOST_NAMED = 20
+"""Most parameters that a refusal names."""
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 T = TypeVar("T")
+
+
+def refuse_unknown_query(request: Request | HttpRequest, known: Collection[str]) -> None:
+    """Refuse parameters that are not ``known``, and any that stands there twice: which of the two would count?"""
+    problems = {}
+    for name, values in request.GET.lists():
+        shown = _UNPRINTABLE.sub("\ufffd", name)[:100]
+        if name not in known:
+            near = get_close_matches(name[:100], known, n=1)
+            there = f"Did you mean {near[0]}?" if near else f"There are {', '.join(sorted(known))}." if known else ""
+            problems[shown] = f"There is no parameter {shown!r} here. {there}".rstrip()
+        elif len(values) > 1:
+            problems[shown] = f"{name} stands there {len(values)} times; say it once."
+    if problems:
+        named = dict(list(problems.items())[:MOST_NAMED])
+        raise InvalidInput(" ".join(named.values()), fields={name: [text] for name, text in named.items()})
 
 
 def text_of(request: Request | HttpRequest, name: str, most: int = 255) -> str | None:
@@ -98,7 +121,7 @@ def cursor_of(request: Request | HttpRequest, *parts: Callable[[str], T]) -> tup
                 value.encode("ascii"),
             )
         )
-        if not isinstance(texts, list) or not all(isinstance(text, str) and "\x00" not in text for text in texts):
+        if not isinstance(texts, list) or any(not isinstance(text, str) or _UNSTORABLE.search(text) for text in texts):
             raise ValueError
         return tuple(part(text) for part, text in zip(parts, texts, strict=True))
     except (ValueError, OverflowError, RecursionError, UnicodeError, binascii.Error):

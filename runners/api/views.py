@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from runners.api.authentication import now_of
+from runners.api.parameters import refuse_unknown_query
 from runners.api.parsers import JsonObjectParser
 from runners.domain.scopes import Principal
 
@@ -38,6 +39,19 @@ class ApiView(APIView):
     http_method_names = ["get", "post", "put", "delete", "head"]
     content_negotiation_class = JsonWhateverIsAccepted
     parser_classes = [JsonObjectParser]
+    takes_any_query = False
+    """Query parameters that the method does not describe (`query_names`) are refused, so that a filter with a typing
+    error never answers more than was asked for."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        method = request.method.lower()
+        handler = getattr(self, method, None) if method in self.http_method_names else None
+        if handler is None and not self.authentication_classes:
+            self.http_method_not_allowed(request)  # nobody can be asked for a key here
+        super().initial(request, *args, **kwargs)
+        known = getattr(handler, "query_names", None)
+        if known is not None and not self.takes_any_query:
+            refuse_unknown_query(request, known)
 
     @cached_property
     def now(self) -> datetime:

@@ -78,3 +78,21 @@ class AuditEventAnswer(serializers.Serializer):
     diff = anything(help_text="What changed, as field: [before, after]; whatever is no such pair explains it.")
     request_id = optional_text(help_text="X-Request-ID of the request that did it, if one did.")
     created_at = at()
+
+
+class ProcessAnswer(serializers.Serializer):
+    kind = text()
+    last_beat_at = at(allow_null=True)
+    last_pass_at = at(allow_null=True, help_text="Of workers: when one of them last finished a pass.")
+
+
+class DiagnosticsAnswer(serializers.Serializer):
+    ok = serializers.BooleanField(help_text="There are no problems.")
+    versions = serializers.DictField(child=text())
+    pending_migrations = texts()
+    processes = ProcessAnswer(many=True)
+    maintenance = serializers.BooleanField(help_text="All dispatch is held.")
+    dead_letters = number()
+    retention = texts(help_text="What is kept, and how long.")
+    advice = texts(help_text="What would do the database good.")
+    problems = texts()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
@@ -14,6 +15,8 @@ from drf_spectacular.utils import (
     inline_serializer,
 )
 from rest_framework import serializers
+
+from runners.api.parameters import DEFAULT_LIMIT, MOST_LIMIT
 
 
 class HasFields(serializers.Serializer):
@@ -39,9 +42,28 @@ REFUSALS: dict[int, str] = {
     404: "There is none, or it is another tenant's.",
     409: "Its state does not allow that.",
     413: "The body is too large.",
-    429: "The job's queue is full.",
+    415: "The body is not JSON.",
+    429: "The job's queue is full, or there were too many requests; Retry-After says when to ask again.",
     503: "The database is away; try again.",
 }
+
+
+class ScopedSchema(AutoSchema):
+    """Say of each operation which scope its key must have (OpenAPI 3.1 lets any security scheme name roles)."""
+
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
+        operation = super().get_operation(*args, **kwargs)
+        if operation is not None:
+            scope = self.view.required_scope.get(self.method)
+            for rule in operation.get("security", []):
+                if "ApiKey" in rule:
+                    rule["ApiKey"] = [scope]
+        return operation
+
+
+def number_query(name: str, most: int, *, least: int = 1, says: str = "") -> OpenApiParameter:
+    kind = {"type": "integer", "minimum": least, "maximum": most}
+    return OpenApiParameter(name, kind, OpenApiParameter.QUERY, description=says)
 
 
 def query(
@@ -51,8 +73,8 @@ def query(
 
 
 PAGING = [
-    query("limit", OpenApiTypes.INT, says="1 to 500, 100 by default."),
-    query("page_size", OpenApiTypes.INT, says="1 to 500: answer pages instead of an array."),
+    number_query("limit", MOST_LIMIT, says=f"How many; {DEFAULT_LIMIT} by default."),
+    number_query("page_size", MOST_LIMIT, says="Answer pages of so many instead of an array."),
     query("cursor", says="From the next link of a page."),
 ]
 
@@ -67,10 +89,13 @@ def documented(
     refuses: tuple[int, ...] = (),
     public: bool = False,
 ) -> Callable:
-    """Describe a method of a view: what it answers by status, and which refusals are its own."""
-    codes = sorted({*refuses, *(() if public else (401, 403)), 503})
+    """Describe a method of a view: what it answers by status, and which refusals are its own.
+
+    A query parameter that is not among ``parameters`` is refused (`ApiView.initial`): what is taken is what is written.
+    """
+    codes = sorted({*refuses, 400, *(() if public else (401, 403, 429)), *((413, 415) if body else ()), 503})
     refusals = {code: OpenApiResponse(Refusal, description=REFUSALS[code]) for code in codes}
-    return extend_schema(
+    describe = extend_schema(
         operation_id=operation_id,
         description=says,
         request=body,
@@ -78,6 +103,13 @@ def documented(
         responses={**refusals, **answers},
         auth=[] if public else None,
     )
+
+    def decorate(method: Callable) -> Callable:
+        method = describe(method)
+        method.query_names = frozenset(parameter.name for parameter in parameters or ())
+        return method
+
+    return decorate
 
 
 def listed(answer: type[serializers.Serializer]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from croniq_site.kernel.errors import InvalidInput
 from runners.api.parameters import DEFAULT_LIMIT, cursor_of, cursor_text, number_of
 
 Row = TypeVar("Row")
@@ -27,9 +28,12 @@ def list_answer(
     appear twice or be left out.
     """
     position = cursor_of(request, *key_parts)
+    limit = number_of(request, "limit", default=None)
     if position is None and "page_size" not in request.GET:
-        limit = number_of(request, "limit", default=DEFAULT_LIMIT)
+        limit = limit or DEFAULT_LIMIT
         return Response([body(row) for row in fetch(limit, None)])
+    if limit is not None:
+        raise InvalidInput.of("limit", "limit is for arrays; of pages page_size is the size.")
     size = number_of(request, "page_size", default=DEFAULT_LIMIT)
     rows = fetch(size + 1, position)
     following = None

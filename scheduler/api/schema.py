@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from scheduler.api.openapi import HasFields
 from scheduler.models import Job, Trigger
+from scheduler.queries.bulk import MOST
 from scheduler.queries.runs import STATES
 
 
@@ -280,10 +281,20 @@ class BulkDeleteBody(HasFields):
     ids = serializers.ListField(child=serializers.UUIDField(), required=False)
     all_ = serializers.BooleanField(required=False)
     job_key = text(required=False)
+    dry_run = serializers.BooleanField(required=False, help_text="Only say how many and which.")
+    expected = number(required=False, min_value=0, max_value=MOST, help_text="Another number by now is 409.")
 
 
 class BulkDeleteAnswer(serializers.Serializer):
+    """With dry_run or expected there is also what the other bulk operations answer."""
+
     deleted = number()
+    dry_run = serializers.BooleanField(required=False)
+    matched = number(required=False)
+    has_more = serializers.BooleanField(required=False)
+    changed = number(required=False)
+    ids = texts(required=False)
+    refused = serializers.ListField(child=serializers.DictField(), required=False)
 
 
 class RegisterBody(serializers.Serializer):

@@ -96,18 +96,24 @@ def run_list(
     now: datetime, filters: RunFilter, limit: int, before: tuple[datetime, UUID] | None = None
 ) -> list[RunRow]:
     """Return at most ``limit`` runs, newest ``scheduled_for`` first, those after ``before`` (scheduled_for, id)."""
-    rows = _filtered(now, filters)
+    rows = filtered_runs(now, filters)
     if before is not None:
         at, run_id = before
         # The first condition says nothing new: it is what the index can begin at.
         rows = rows.filter(scheduled_for__lte=at).filter(Q(scheduled_for__lt=at) | Q(id__lt=run_id))
-    instant = F("scheduled_for")
-    if filters.state in ("queued", "claimed"):
-        # These are few, and are found by their entries. PostgreSQL would rather walk all history along the index that
-        # has the order, hoping to meet them soon; of an expression there is no index.
-        instant = Greatest(instant, instant)
-    rows = rows.annotate(error_head=Left("error", LIST_ERROR_CHARACTERS + 1)).order_by(instant.desc(), "-id")
+    rows = newest_first(rows, by_entries=filters.state in ("queued", "claimed"))
+    rows = rows.annotate(error_head=Left("error", LIST_ERROR_CHARACTERS + 1))
     return [_row(values, now) for values in rows.values(*_COLUMNS, "error_head")[:limit]]
+
+
+def newest_first(runs: QuerySet[Run], *, by_entries: bool) -> QuerySet[Run]:
+    """Order ``runs``. ``by_entries``: they are few, and are found by their queue entries."""
+    instant = F("scheduled_for")
+    if by_entries:
+        # PostgreSQL would rather walk all history along the index that has the order, hoping to meet them soon; of an
+        # expression there is no index.
+        instant = Greatest(instant, instant)
+    return runs.order_by(instant.desc(), "-id")
 
 
 def planned_runs(
@@ -115,7 +121,7 @@ def planned_runs(
 ) -> list[RunRow]:
     """Return at most ``limit`` runs that are not due yet and were never claimed, and fires to come that were taken out,
     soonest first, from past ``after``."""
-    rows = _filtered(now, RunFilter(job_key=job_key, planned=True)).filter(scheduled_for__gt=now)
+    rows = filtered_runs(now, RunFilter(job_key=job_key, planned=True)).filter(scheduled_for__gt=now)
     rows = rows.filter(Q(entry__state__in=_WAITING, entry__attempt=0) | Q(problem=Run.Verdict.SKIPPED))
     if after is not None:
         at, run_id = after
@@ -175,7 +181,8 @@ def _of_tenant(rows: QuerySet[Run], tenant: str | None) -> QuerySet[Run]:
     return rows if tenant is None else rows.filter(job__tenant=tenant)
 
 
-def _filtered(now: datetime, filters: RunFilter) -> QuerySet[Run]:
+def filtered_runs(now: datetime, filters: RunFilter) -> QuerySet[Run]:
+    """Return the runs that ``filters`` match, in no order."""
     rows = Run.objects.all()
     if filters.job_key is not None:
         # Ids first: with one id the index gives the runs in the order that is asked for.

@@ -28,18 +28,29 @@ class CancelResult:
     delivered_via_runner: bool
 
 
-def cancel_runs(run_ids: Collection[UUID], now: datetime, actor: Actor, reason: str = "") -> list[CancelResult]:
+def cancel_runs(
+    run_ids: Collection[UUID],
+    now: datetime,
+    actor: Actor,
+    reason: str = "",
+    *,
+    only: Collection[QueueEntry.State] | None = None,
+) -> list[CancelResult]:
     """Cancel these runs (at most 150), all or none; one result each, in order. Audited.
 
     A waiting run is over at once. A claimed one has its verdict at once too, and its entry stays ``stopping``, with
     lease and slots, until its handler is gone. One that is cancelled already is cancelled: nothing changes. Raises
-    NotFound, and Conflict ``already_finished`` for a run with another verdict. Who may cancel what is the caller's
-    question.
+    NotFound, and Conflict ``already_finished`` for a run with another verdict. With ``only`` neither: a run whose entry
+    is in none of these states by now is left out, also of the results. Who may cancel what is the caller's question.
     """
     if len(run_ids) > MOST_RUNS:
         raise InvalidInput.of("ids", f"At most {MOST_RUNS} executions can be cancelled at once.")
     with write_transaction():
         entries = {entry.run_id: entry for entry in queue.lock_entries(run_ids)}
+        if only is not None:
+            # Between the look and the lock it may have been claimed, or have ended: that is not what was meant.
+            run_ids = [run_id for run_id in run_ids if run_id in entries and entries[run_id].state in only]
+            entries = {run_id: entries[run_id] for run_id in run_ids}
         runs = Run.objects.in_bulk(list(run_ids))
         for run_id in run_ids:
             _check(run_id, runs.get(run_id))

@@ -96,5 +96,5 @@ def test_runs_that_were_planned_by_other_rules_are_told(alive, now):
 
 
 def test_a_database_that_lacks_migrations_is_told(monkeypatch):
-    monkeypatch.setattr("scheduler.management.commands.doctor.pending_migrations", lambda: ["scheduler.0002_more"])
+    monkeypatch.setattr("scheduler.queries.diagnostics.pending_migrations", lambda: ["scheduler.0002_more"])
     assert "lacks migrations: scheduler.0002_more" in doctor()[1]

@@ -11,6 +11,7 @@ from croniq_site.kernel.errors import NotFound
 from runners.api.views import ApiView
 from scheduler.api import calendars_schema, openapi, wire
 from scheduler.api.paging import list_answer
+from scheduler.api.views.audit import pk_part
 from scheduler.api.views.jobs import actor_of, without_unchanged
 from scheduler.domain.inputs import slug_of
 from scheduler.services.calendars import edit_calendar, remove_calendar
@@ -43,7 +44,7 @@ class Calendars(ApiView):
             lambda limit, after: calendar_list(tenant=self.principal.tenant, limit=limit, after=after),
             body=wire.calendar_body,
             key=lambda calendar: (calendar.name, calendar.pk),
-            key_parts=(str, int),
+            key_parts=(str, pk_part),
         )
 
     @openapi.documented(

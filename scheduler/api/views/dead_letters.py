@@ -7,15 +7,18 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from croniq_site.kernel.errors import NotFound
+from croniq_site.kernel.errors import InvalidInput, NotFound
 from runners.api.parameters import instant_part, text_of, uuid_in_path
 from runners.api.views import ApiView
 from scheduler.api import openapi, schema, wire
+from scheduler.api.bulk import Asked, asked_of, bulk_answer
 from scheduler.api.paging import list_answer
 from scheduler.api.views.jobs import actor_of
-from scheduler.domain.inputs import flag_of
-from scheduler.domain.job_fields import refuse_unknown
+from scheduler.domain.inputs import flag_of, uuids_of
+from scheduler.domain.job_fields import job_key_of, refuse_unknown
+from scheduler.queries.bulk import MOST, letters_to_delete
 from scheduler.queries.letters import letter_detail, letter_list
+from scheduler.services.bulk import Done
 from scheduler.services.letters import delete_letter, delete_letters, replay_letter
 
 
@@ -86,13 +89,16 @@ class DeleteDeadLetters(ApiView):
 
     @openapi.documented(
         "deleteDeadLetters",
-        "Throw dead letters away: those of ids, or all; of one job where job_key is given.",
+        "Throw dead letters away: those of ids, or all; of one job where job_key is given. With dry_run it only "
+        "counts; with expected it is done to what is there only if it is so many.",
         {200: schema.BulkDeleteAnswer},
         body=schema.BulkDeleteBody,
-        refuses=(400, 413),
+        refuses=(400, 409, 413),
     )
     def post(self, request: Request) -> Response:
-        refuse_unknown(self.body, {"ids", "all", "job_key"})
+        asked = asked_of(self.body, {"ids", "all", "job_key"}, is_named=True)
+        if asked.dry_run or asked.expected is not None:
+            return self._counted(asked)
         deleted = delete_letters(
             self.now,
             actor_of(self),
@@ -102,3 +108,20 @@ class DeleteDeadLetters(ApiView):
             job_key=self.body.get("job_key"),
         )
         return Response({"deleted": deleted})
+
+    def _counted(self, asked: Asked) -> Response:
+        ids, job_key = self.body.get("ids"), self.body.get("job_key")
+        if (ids is not None) == flag_of("all", self.body.get("all", False)):
+            raise InvalidInput.of("ids", "Say which letters: either their ids, or all.")
+        found = letters_to_delete(
+            self.principal.tenant,
+            None if job_key is None else job_key_of("job_key", job_key),
+            None if ids is None else uuids_of("ids", ids, most=MOST),
+        )
+        answer = bulk_answer(asked, found, self._delete)
+        answer.data["deleted"] = answer.data["changed"]
+        return answer
+
+    def _delete(self, ids: list[UUID]) -> Done:
+        deleted = delete_letters(self.now, actor_of(self), self.principal, ids=ids)
+        return Done(ids[:deleted], [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from uuid import UUID
 
 from rest_framework.request import Request
@@ -13,9 +14,13 @@ from runners.api.views import ApiView
 from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
 from scheduler.api.views.jobs import actor_of
-from scheduler.queries.logs import MOST_LINES, log_lines
+from scheduler.queries.logs import MOST_LINES, each_log_line, log_line
 from scheduler.queries.runs import STATES, RunFilter, run_detail, run_list, tenant_of_run
 from scheduler.services.cancel import cancel_runs
+
+USUAL_BYTES = 1_000_000
+"""Most bytes of log lines where nobody said how many lines; one line alone may be longer."""
+ASKED_BYTES = 16_000_000
 
 
 class Executions(ApiView):
@@ -83,19 +88,51 @@ class ExecutionLogs(ApiView):
 
     @openapi.documented(
         "getExecutionLogs",
-        "What a run's handler said, in order: at most 10,000 lines; the rest with after.",
+        "What a run's handler said, in order: what fits into a megabyte, or with limit so many lines. Where there may "
+        "be more, the header Link has the address with rel=next. A message over 64 Ki characters is cut, with a mark; "
+        "one line alone has it whole.",
         {200: schema.LogAnswer(many=True)},
         parameters=[
-            openapi.query("after", openapi.OpenApiTypes.INT, says="Only lines with an id above this one."),
-            openapi.query("limit", openapi.OpenApiTypes.INT, says="1 to 10000, 10000 by default."),
+            openapi.number_query("after", 2**63 - 1, least=0, says="Only lines with an id above this one."),
+            openapi.number_query("limit", MOST_LINES, says="So many lines."),
         ],
         refuses=(400, 404),
     )
     def get(self, request: Request, execution_id: str) -> Response:
         after = number_of(request, "after", default=0, least=0, most=2**63 - 1)
-        limit = number_of(request, "limit", default=MOST_LINES, most=MOST_LINES)
-        lines = log_lines(run_in_path(self, execution_id), after=after, limit=limit)
-        return Response([wire.log_body(line) for line in lines])
+        asked = number_of(request, "limit", default=None, most=MOST_LINES)
+        limit, room = (asked, ASKED_BYTES) if asked else (MOST_LINES, USUAL_BYTES)
+        answer: list[wire.Body] = []
+        has_more = False
+        for line in each_log_line(run_in_path(self, execution_id), after=after, limit=limit):
+            body = wire.log_body(line)
+            room -= len(json.dumps(body, ensure_ascii=False).encode())
+            if answer and room < 0:
+                has_more = True
+                break
+            answer.append(body)
+        if not has_more and len(answer) < limit:
+            return Response(answer)
+        query = request.GET.copy()
+        query["after"] = str(answer[-1]["id"])
+        following = request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+        return Response(answer, headers={"Link": f'<{following}>; rel="next"'})
+
+
+class ExecutionLogLine(ApiView):
+    required_scope = {"GET": "executions:read"}
+
+    @openapi.documented(
+        "getExecutionLogLine", "One line with its whole message.", {200: schema.LogAnswer}, refuses=(400, 404)
+    )
+    def get(self, request: Request, execution_id: str, line_id: str) -> Response:
+        run_id = run_in_path(self, execution_id)
+        # Ids are of 64 bits: what is longer is the id of nothing.
+        is_id = line_id.isascii() and line_id.isdigit() and len(line_id) <= 18
+        line = log_line(run_id, int(line_id)) if is_id else None
+        if line is None:
+            raise NotFound(f"The execution {run_id} has no such line.")
+        return Response(wire.log_body(line))
 
 
 class CancelExecution(ApiView):
@@ -111,7 +148,7 @@ class CancelExecution(ApiView):
         run_id = run_in_path(self, execution_id)
         results = cancel_runs([run_id], self.now, actor_of(self))
         if not results:
-            raise Conflict(f"The execution {run_id} is finished.")
+            raise Conflict(f"The execution {run_id} is finished.", code="already_finished")
         return Response(
             {
                 "execution_id": str(results[0].run_id),

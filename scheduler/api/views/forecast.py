@@ -82,8 +82,8 @@ class ForecastView(ApiView):
         "What fires in the coming minutes, computed from the schedules.",
         {200: ForecastAnswer},
         parameters=[
-            openapi.query("window_minutes", OpenApiTypes.INT, says=f"1 to {LONGEST_MINUTES}, 60 by default."),
-            openapi.query("bucket_minutes", OpenApiTypes.INT, says="5 by default, more for a long window."),
+            openapi.number_query("window_minutes", LONGEST_MINUTES, says="60 by default."),
+            openapi.number_query("bucket_minutes", LONGEST_MINUTES, says="5 by default, more for a long window."),
             openapi.query("jobs", OpenApiTypes.BOOL, says="1: each job's first fires too."),
         ],
         refuses=(400,),

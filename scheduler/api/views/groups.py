@@ -49,7 +49,7 @@ class OneGroup(ApiView):
         {200: schema.GroupAnswer, 201: schema.GroupAnswer},
         body=schema.GroupBody,
         parameters=[_TENANT],
-        refuses=(400, 409, 413),
+        refuses=(400, 404, 409, 413),
     )
     def put(self, request: Request, name: str) -> Response:
         name, tenant = name_in_path(name, "concurrency group"), self._tenant(request)

@@ -12,6 +12,7 @@ from croniq_site.kernel.errors import NotFound
 from runners.api.parameters import choice_of, number_of, text_of
 from runners.api.views import ApiView
 from scheduler.api import insights_schema, openapi, wire
+from scheduler.api.paging import list_answer
 from scheduler.api.views.executions import run_in_path
 from scheduler.api.views.jobs import job_in_path
 from scheduler.queries.explain import explain
@@ -32,7 +33,7 @@ class JobStatistics(ApiView):
         "getJobStats",
         "What became of a job's runs of the last days, and how long the completed ones took.",
         {200: insights_schema.JobStatsAnswer},
-        parameters=[openapi.query("days", openapi.OpenApiTypes.INT, says=f"1 to {MOST_DAYS}, 7 by default.")],
+        parameters=[openapi.number_query("days", MOST_DAYS, says="7 by default.")],
         refuses=(400, 404),
     )
     def get(self, request: Request, job_key: str) -> Response:
@@ -68,7 +69,7 @@ class Failures(ApiView):
         "Runs that failed or died, counted by weekday (Monday first) and hour of the day.",
         {200: insights_schema.FailuresAnswer},
         parameters=[
-            openapi.query("days", openapi.OpenApiTypes.INT, says=f"1 to {MOST_DAYS}, 28 by default."),
+            openapi.number_query("days", MOST_DAYS, says="28 by default."),
             openapi.query("timezone", says="Whose days and hours; UTC by default."),
         ],
         refuses=(400,),
@@ -83,10 +84,24 @@ class Tags(ApiView):
     required_scope = {"GET": "jobs:read"}
 
     @openapi.documented(
-        "listTags", "The tags of jobs, each with how many carry it.", {200: insights_schema.TagAnswer(many=True)}
+        "listTags",
+        "The tags of jobs, each with how many carry it.",
+        {200: openapi.listed(insights_schema.TagAnswer)},
+        parameters=[*openapi.PAGING],
+        refuses=(400,),
     )
     def get(self, request: Request) -> Response:
-        return Response([{"tag": tag, "jobs": jobs} for tag, jobs in tag_counts(self.principal.tenant)])
+        def fetch(limit: int, after: tuple | None) -> list[tuple[str, int]]:
+            tags = tag_counts(self.principal.tenant)
+            return [row for row in tags if after is None or row[0] > after[0]][:limit]
+
+        return list_answer(
+            request,
+            fetch,
+            body=lambda row: {"tag": row[0], "jobs": row[1]},
+            key=lambda row: (row[0],),
+            key_parts=(str,),
+        )
 
 
 class ExplainExecution(ApiView):

@@ -43,6 +43,7 @@ class WorkView(ApiView):
     """Takes the body as it is: what it means is the parser's business, and its type is nobody's."""
 
     parser_classes: list[Any] = []
+    takes_any_query = True
     throttle_classes: list[Any] = []
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

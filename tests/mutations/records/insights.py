@@ -120,7 +120,7 @@ RECORDS = [
     Mutation(
         name="doctor-tells-of-lacking-capabilities",
         mechanism="A capability that jobs require and no online runner has makes the doctor fail.",
-        file="scheduler/management/commands/doctor.py",
+        file="scheduler/queries/diagnostics.py",
         old="items() if not runners)",
         new="items() if False)",
         red=["tests/scheduler/test_doctor.py::test_what_waits_for_nobody_is_wrong_and_what_is_held_is_said"],

@@ -98,8 +98,8 @@ RECORDS = [
     Mutation(
         name="letters-edited-metadata",
         mechanism="A replay with edited metadata runs with that.",
-        file="scheduler/services/letters.py",
-        old="metadata=original.metadata if own is None else own or None,",
+        file="scheduler/services/replays.py",
+        old="metadata=original.metadata if metadata is None else metadata,",
         new="metadata=original.metadata,",
         red=[LETTERS + "test_edited_metadata_takes_the_place_of_the_runs_own"],
     ),

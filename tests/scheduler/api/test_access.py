@@ -56,6 +56,7 @@ def path_of(route: str) -> str:
         .replace("<str:runner_id>", "nobody")
         .replace("<str:client_id>", "1")
         .replace("<str:key_id>", "1")
+        .replace("<str:line_id>", "1")
     )
 
 
@@ -176,7 +177,7 @@ def test_a_method_that_is_not_there_is_405(api):
 
 def test_a_browser_that_asks_for_html_gets_json_too(api):
     for accept in ("text/html", "nonsense", "application/xml;q=0.9"):
-        answer = api().get("/v1/jobs?format=xml", HTTP_ACCEPT=accept)
+        answer = api().get("/v1/jobs", HTTP_ACCEPT=accept)
         assert answer.status_code == 200
         assert answer["Content-Type"] == "application/json"
 

@@ -1,0 +1,82 @@
+"""Which versions decide here, who is alive, and what is wrong: for `manage.py doctor` and the API alike."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from datetime import datetime
+
+import django
+from django.db import connection
+
+from calendars.queries.versions import rule_versions
+from croniq_site.kernel.migrated import pending_migrations
+from scheduler.models import DeadLetter, Maintenance
+from scheduler.queries.gauges import capability_runners, last_ticks
+from scheduler.queries.maintenance import current_maintenance
+from scheduler.queries.trouble import last_beats, troubles
+from scheduler.queries.upkeep import kept_for, sqlite_file
+
+
+@dataclass(frozen=True)
+class Process:
+    """When one of this kind gave its last sign of life, and ended its last pass (None: never, or it has no passes)."""
+
+    kind: str
+    beat_at: datetime | None
+    tick_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """``retention``: what is kept, and how long; ``advice``: what would do the database good; ``problems``: a sentence
+    for each thing that somebody should look at. With migrations that are not applied nothing else is looked at: the
+    tables may be others."""
+
+    versions: dict[str, str]
+    pending_migrations: list[str]
+    processes: list[Process]
+    maintenance: Maintenance | None
+    dead_letters: int
+    retention: list[str]
+    advice: list[str]
+    problems: list[str]
+
+
+def diagnostics(now: datetime, croniq_version: str) -> Diagnostics:
+    """Look at everything. Raises DatabaseError where the database cannot be asked."""
+    versions = {
+        "croniq": croniq_version,
+        "python": platform.python_version(),
+        "django": django.get_version(),
+        "database": _database(),
+        **rule_versions(),
+    }
+    missing = pending_migrations()
+    if missing:
+        problem = f"The database lacks migrations: {', '.join(missing)}. Run manage.py migrate."
+        return Diagnostics(versions, missing, [], None, 0, [], [], [problem])
+    ticks = last_ticks()
+    processes = [Process(kind, at, ticks.get(kind)) for kind, at in last_beats().items()]
+    lacking = (name for name, runners in capability_runners(now).items() if not runners)
+    problems = [
+        *troubles(now),
+        *(f"No runner that is online has {name}, which jobs require." for name in lacking),
+    ]
+    file = sqlite_file()
+    return Diagnostics(
+        versions=versions,
+        pending_migrations=[],
+        processes=processes,
+        maintenance=current_maintenance(),
+        dead_letters=DeadLetter.objects.count(),
+        retention=list(kept_for()),
+        advice=[] if file is None else list(file.advice()),
+        problems=problems,
+    )
+
+
+def _database() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sqlite_version()" if connection.vendor == "sqlite" else "SHOW server_version")
+        return f"{connection.display_name} {cursor.fetchone()[0]}"
