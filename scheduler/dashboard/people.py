@@ -47,6 +47,9 @@ class ChangePassword(PasswordChangeView):
     template_name = "registration/change_password.html"
     success_url = reverse_lazy("jobs")
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"totp": settings.CRONIQ_TOTP}
+
     def form_valid(self, form: Any) -> HttpResponseBase:
         answer = super().form_valid(form)
         messages.success(
