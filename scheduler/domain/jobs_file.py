@@ -105,9 +105,7 @@ def read_jobs_file(data: bytes, *, now: datetime, default_zone: str) -> JobsFile
     if "jobs" in sections:
         node = sections["jobs"]
         for key, entry in _entries(file, node, "jobs"):
-            job = _job(file, key, node.keys[key], entry, now, default_zone)
-            if job is not None:
-                file.jobs[key] = job
+            file.jobs[key] = _job(file, key, node.keys[key], entry, now, default_zone)
     return file
 
 
@@ -117,8 +115,9 @@ def did_you_mean(name: Any, known: Collection[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def _job(file: JobsFile, key: str, mark: Mark, node: Node, now: datetime, zone: str) -> DeclaredJob | None:
-    path, before = f"jobs.{key}", len(file.errors)
+def _job(file: JobsFile, key: str, mark: Mark, node: Node, now: datetime, zone: str) -> DeclaredJob:
+    """The job, of what is refused without it: more can be found wrong with the rest."""
+    path = f"jobs.{key}"
     try:
         job_key_of("job_key", key)
     except InvalidInput as refused:
@@ -131,8 +130,6 @@ def _job(file: JobsFile, key: str, mark: Mark, node: Node, now: datetime, zone: 
         file.add(node, path, "run_on_change is true or false.", "run_on_change")
     triggers = tuple(_triggers(file, node, path, key, now, zone))
     fields.pop("triggers", None)
-    if len(file.errors) > before:
-        return None
     return DeclaredJob(key, mark, node, fields, columns, triggers, bool(runs))
 
 

@@ -118,9 +118,12 @@ def problems_offline(checked: CheckedFile, now: datetime) -> list[Problem]:
     for key, job in checked.file.jobs.items():
         for one in job.triggers:
             name = one.fields.get("calendar") or None
-            columns = trigger_columns(
-                one.fields, before=NEW, job_key=key, default_zone=settings.CRONIQ_TIME_ZONE, now=now
-            )
+            try:
+                columns = trigger_columns(
+                    one.fields, before=NEW, job_key=key, default_zone=settings.CRONIQ_TIME_ZONE, now=now
+                )
+            except InvalidInput:
+                continue  # noted already
             is_known = name is None or name in checked.calendars
             if not is_known or columns["kind"] == "once" or columns["not_after"] is not None:
                 continue

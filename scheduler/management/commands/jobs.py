@@ -182,7 +182,7 @@ class Command(BaseCommand):
     def _end_on_errors(self, problems: Sequence[Problem]) -> None:
         errors = sum(not problem.is_warning for problem in problems)
         if errors:
-            raise CommandError(f"{errors} error{'s' if errors > 1 else ''}; nothing was changed.")
+            raise CommandError(f"{errors} error{'s' if errors > 1 else ''}.")
 
     def _print_json(self, body: dict[str, Any]) -> None:
         self.stdout.write(json.dumps(body, indent=2, ensure_ascii=False))

@@ -89,7 +89,9 @@ SCHEDULES = st.one_of(
     st.sampled_from(["* * * * *", "0 3 * * MON-FRI", "H H * * *", "0 0 1 1 *", "*/15 9-17 * * *", "@daily"]).map(
         lambda text: {"cron_expression": text}
     ),
-    st.builds(lambda every, at: {"every": every, "anchor": at}, st.sampled_from(["10m", "1.5h", "90m", "7d"]), INSTANTS),
+    st.builds(
+        lambda every, at: {"every": every, "anchor": at}, st.sampled_from(["10m", "1.5h", "90m", "7d"]), INSTANTS
+    ),
     INSTANTS.map(lambda at: {"run_at": at, "on_blocked": "advance"}),
     INSTANTS.map(lambda at: {"run_at": at}),
 )

@@ -103,6 +103,24 @@ def test_every_error_is_found_at_once_with_its_line(now):
     ]
 
 
+def test_what_is_wrong_with_a_field_hides_no_reference(now):
+    content = """
+        jobs:
+          a:b:
+            timout: 5m
+            concurrency_group: g
+            triggers: [{every: 5m, calendar: c, zone: x}, {every: no}]
+    """
+    problems = sorted(problems_offline(checked_jobs_file(text(content), now), now))
+    assert [one.path.removeprefix("jobs.a:b.") for one in problems] == [
+        "timout",
+        "concurrency_group",
+        "triggers.0.calendar",
+        "triggers.0.zone",
+        "triggers.1.every",
+    ]
+
+
 BAD = {
     "description": 1,
     "metadata": [],
