@@ -40,13 +40,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Hours in a row with the same number of runs."""
+    """Hours in a row with the same number of runs (``kind`` many), or of fires to come (more)."""
 
     x: str
     width: str
     y: str
     height: str
     words: str
+    kind: str
     has_failed: bool
 
 
@@ -97,6 +98,8 @@ def sections(day: Day, by: str, now: datetime) -> tuple[list[tuple[str, list[Row
         else:
             by_the_hour += 1
             _draw_hours(row, day.start)
+        if row.unlisted:
+            _draw_rest(row, day.start, now)
     found = [(title, [rows[key] for key in keys]) for title, keys in groupby(shown, key=lambda key: key[0])]
     return found, len(order) - len(shown), by_the_hour
 
@@ -228,34 +231,46 @@ def _coming_bar(fire: Expected, start: datetime, y: int) -> Bar:
 
 
 def _draw_hours(row: Row, start: datetime) -> None:
-    """By the hour: what ran as filled, with what failed marked; what is to come besides as a number of the row."""
-    numbers: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    """By the hour: what ran, with what failed marked, and what is to come."""
+    ran: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for hour in row.hours:
-        numbers[hour.hour][0] += hour.runs
-        numbers[hour.hour][1] += hour.failed
+        ran[hour.hour][0] += hour.runs
+        ran[hour.hour][1] += hour.failed
     for run in row.runs:
         index = min(23, max(0, int((run.due - start.timestamp()) // 3600)))
-        numbers[index][0] += 1
-        numbers[index][1] += run.verdict in ("failed", "dead")
+        ran[index][0] += 1
+        ran[index][1] += run.verdict in ("failed", "dead")
+    coming: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for fire in row.expected:
-        numbers[min(23, max(0, int((fire.at - start.timestamp()) // 3600)))][0] += 1
-    most = max((runs for runs, _ in numbers.values()), default=0)
+        coming[int((fire.at - start.timestamp()) // 3600)][0] += 1
+    most = max(runs for numbers in (ran, coming) for runs, _ in [*numbers.values(), (1, 0)])
+    row.stretches = [*_stretches(ran, most, "many"), *_stretches(coming, most, "more")]
+
+
+def _stretches(numbers: dict[int, list[int]], most: int, kind: str) -> Iterable[Stretch]:
     for (runs, failed), same in groupby(range(24), key=lambda index: tuple(numbers.get(index, (0, 0)))):
         hours = list(same)
         if not runs:
             continue
         height = max(2.0, runs / most * LEVEL)
         words = f"{hours[0]:02}:00 to {hours[-1] + 1:02}:00 UTC: {runs} run{'' if runs == 1 else 's'} an hour"
-        row.stretches.append(
-            Stretch(
-                x=f"{hours[0] * WIDTH / 24:.1f}",
-                width=f"{len(hours) * WIDTH / 24 - 1:.1f}",
-                y=f"{LEVEL - height:.1f}",
-                height=f"{height:.1f}",
-                words=f"{words}, {failed} failed" if failed else words,
-                has_failed=failed > 0,
-            )
+        yield Stretch(
+            x=f"{hours[0] * WIDTH / 24:.1f}",
+            width=f"{len(hours) * WIDTH / 24 - 1:.1f}",
+            y=f"{LEVEL - height:.1f}",
+            height=f"{height:.1f}",
+            words=f"{words}, {failed} failed" if failed else f"{words} to come" if kind == "more" else words,
+            kind=kind,
+            has_failed=failed > 0,
         )
+
+
+def _draw_rest(row: Row, start: datetime, now: datetime) -> None:
+    """What comes after the fires that are listed, as a number from there on."""
+    x = place(row.expected[-1].at if row.expected else now.timestamp(), start) + 2 * LEAST_WIDTH
+    words = f"{row.unlisted} more to come after these"
+    if x < WIDTH:
+        row.stretches.append(Stretch(f"{x:.1f}", f"{WIDTH - x:.1f}", "4", "4", words, "rest", has_failed=False))
 
 
 def _numbers(day: Day, now: datetime) -> list[int]:

@@ -12,10 +12,12 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from calendars.models import Calendar
+from calendars.queries.versions import rule_versions
 from croniq_site.kernel.database import chunks, write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput
-from runners.services.audit import Actor
+from runners.services.audit import Actor, Event, record_events
 from scheduler.models import Job, Run, Trigger
+from scheduler.queries.followed_rules import FOLLOWED
 from scheduler.services.calendars import edit_calendar
 from scheduler.services.demo import WORKING_DAYS
 from scheduler.services.groups import save_group
@@ -84,6 +86,8 @@ def seed_demo(jobs: int, runs: int, now: datetime, seed: int = 5) -> Seeded:
     made = _make_jobs(jobs, now - MADE_BEFORE, now, pick)
     ended, letters = make_history(made, runs, now, pick)
     live = make_present(made, now, pick)
+    # What is there is by the rules of today: no materializer has to move it.
+    record_events([Event(FOLLOWED, "site", "rules", SEED, diff={"versions": rule_versions()})], now)
     for item in made[7 :: max(8, jobs // 4)]:
         pause_job(item.job.job_key, now, actor=SEED, reason="until the new warehouse is open")
     return Seeded(len(made), ended, letters, live)

@@ -13,6 +13,7 @@ from scheduler.management.commands import seed_demo as command
 from scheduler.models import DeadLetter, Job, QueueEntry, Run, Slot, Trigger
 from scheduler.queries.fires import trigger_fires
 from scheduler.services.materialize import materialize
+from scheduler.services.rules import follow_rules, forget_rules
 from tests.factories import RunFactory
 
 pytestmark = pytest.mark.django_db
@@ -58,10 +59,11 @@ def test_what_runs_has_its_slots_and_what_waits_has_none(now):
 
 
 def test_the_materializer_goes_on_from_now_and_makes_up_for_nothing(now):
+    forget_rules()
     seeded(jobs=12, runs=50)
-    planned = {run.scheduled_for for run in materialize_and_read(now)}
-    assert planned
-    assert min(planned) > now
+    follow_rules(now)
+    planned = {(run.scheduled_for > now, run.verdict) for run in materialize_and_read(now)}
+    assert planned == {(True, None)}
 
 
 def materialize_and_read(now) -> list[Run]:

@@ -43,6 +43,7 @@ def bars(page: Page, kind: str) -> list[tuple[float, float]]:
 
 
 def legend_of(kind: str) -> int:
+    """How many samples of it the legend has."""
     return {"wait": 1, "ran": 2, "bad": 1, "coming": 1}.get(kind, 0)
 
 
@@ -178,6 +179,26 @@ def test_a_day_of_many_runs_is_drawn_by_the_hour(viewer, monkeypatch):
     assert "01:00 to 03:00 UTC: 2 runs an hour" in page.text
     assert "05:00 to 06:00 UTC: 2 runs an hour, 1 failed" in page.text
     assert not [values for values in page.all("a") if "aria-label" in values]
+
+
+def test_what_is_not_listed_of_what_comes_is_a_number(viewer, now, monkeypatch):
+    monkeypatch.setattr(days, "LISTED_OF_A_JOB", 3)
+    TriggerFactory(every=HOUR, anchor_at=now, created_at=now - DAY)
+    page = Page(viewer.get("/overlap"))
+    assert "0 runs, 11 to come" in page.text
+    assert len(bars(page, "coming")) == 2  # noon is listed too, and is no future any more
+    assert "9 more to come after these" in page.text
+    [rest] = page.all("rect", class_="rest")[1:]
+    assert float(rest["x"]) == pytest.approx(586.5, abs=0.1)  # after 14:00
+
+
+def test_by_the_hour_what_is_to_come_is_hollow(viewer, now, monkeypatch):
+    monkeypatch.setattr(day_lanes, "MOST_BARS", 2)
+    job = TriggerFactory(every=HOUR, anchor_at=now, created_at=now - DAY).job
+    ran(job, now - 2 * HOUR)
+    page = Page(viewer.get("/overlap"))
+    assert "10:00 to 11:00 UTC: 1 run an hour 13:00 to 24:00 UTC: 1 run an hour to come" in page.text
+    assert bars(page, "coming") == [(541.7, 457.3)]
 
 
 def test_a_day_of_more_runs_than_are_read_is_counted(viewer, monkeypatch):
