@@ -10,6 +10,7 @@ from typing import Any
 Document = Mapping[str, Any]
 
 EXAMPLES: dict[str, Any] = {
+    "dry_run": True,
     "job_key": "billing:invoices",
     "job_keys": ["billing:invoices"],
     "schedule": "5m",

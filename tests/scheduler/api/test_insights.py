@@ -150,6 +150,7 @@ def test_the_audit_is_filtered_and_confined(api, now):
         "target_type": "job",
         "target_id": "a:b",
         "tenant": "other",
+        "request_id": None,
         "diff": {"x": 1},
         "created_at": "2026-03-02T12:00:00.000000Z",
     }
