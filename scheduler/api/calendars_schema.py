@@ -41,6 +41,7 @@ class CalendarAnswer(serializers.Serializer):
     timezone = text()
     description = text()
     rules = CalendarRuleAnswer(many=True)
+    managed_by = text(help_text="file: a jobs file has the say in it.")
     created_at = at()
     updated_at = at()
 

@@ -152,6 +152,7 @@ def calendar_body(calendar: Calendar) -> Body:
         "timezone": calendar.timezone,
         "description": calendar.description,
         "rules": [_rule_body(rule) for rule in calendar.rules.all()],
+        "managed_by": calendar.managed_by,
         "created_at": instant(calendar.created_at),
         "updated_at": instant(calendar.updated_at),
     }

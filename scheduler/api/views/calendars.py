@@ -17,7 +17,7 @@ from scheduler.domain.inputs import slug_of
 from scheduler.services.calendars import edit_calendar, remove_calendar
 from scheduler.services.jobs import DEFAULT_TENANT
 
-READ_ONLY = ("id", "tenant", "created_at", "updated_at")
+READ_ONLY = ("id", "tenant", "managed_by", "created_at", "updated_at")
 
 
 def calendar_in_path(view: ApiView, text: str) -> Calendar:

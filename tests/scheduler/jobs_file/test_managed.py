@@ -96,6 +96,10 @@ def test_a_runner_that_registers_such_a_job_is_told_that_the_file_was_first(appl
     assert snapshot() == before
 
 
+def test_a_calendar_says_who_has_the_say(applied, api):
+    assert api().get("/v1/calendars").json()[0]["managed_by"] == "file"
+
+
 def test_what_is_unadopted_is_the_apis_again(applied, api, now):
     unadopt("default", now, ACTOR, jobs=["ops:tick"])
     assert api().put("/v1/jobs/ops:tick", {"timeout": "9m"}).status_code == 200
