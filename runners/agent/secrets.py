@@ -110,7 +110,7 @@ class Mask:
     """Hides secrets in bytes and texts. Also in the forms in which answers repeat them: as in JSON and as in a URL."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for text in secrets for form in _forms(text)}
+        forms = {form for text in secrets for form in _forms(text) if form}
         # The longest first: of two of which one begins with the other, none may leave its end behind.
         self._secrets = sorted((form.encode("utf-8", "surrogateescape") for form in forms), key=len, reverse=True)
         self._pattern = re.compile(b"|".join(map(re.escape, self._secrets))) if self._secrets else None

@@ -273,7 +273,7 @@ RECORDS = [
         "secrets-are-masked-in-other-forms",
         "A secret is hidden also as JSON and URLs write it.",
         SECRETS,
-        "for form in _forms(text)",
+        "for form in _forms(text) if form",
         "for form in (text,)",
         HIDDEN + "test_the_forms_in_which_answers_repeat_a_secret_are_hidden_too",
         HTTP + "test_secrets_reach_the_server_and_nobody_who_reads_the_log",
