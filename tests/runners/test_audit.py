@@ -14,7 +14,7 @@ from croniq_site.kernel.request import answering
 from runners.models import AuditCut, AuditEvent
 from runners.services.audit import SYSTEM, Actor, Event, record_events, seal
 from runners.services.audit_retention import drop_old_events
-from tests.factories import AuditEventFactory
+from tests.factories import AuditCutFactory, AuditEventFactory
 from tests.support.races import together
 
 DAY = timedelta(days=1)
@@ -101,8 +101,11 @@ def test_retention_deletes_whole_days_that_are_old_enough_and_tells_it_once(now,
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_reapers_throw_away_each_event_once_and_move_the_cut_once(now, settings):
+@pytest.mark.parametrize("has_cut", [False, True], ids=["first", "next"])
+def test_two_reapers_throw_away_each_event_once_and_move_the_cut_once(now, settings, has_cut):
     settings.CRONIQ_AUDIT_RETENTION_SECONDS = 86_400
+    if has_cut:
+        AuditCutFactory(pk=1, until=now - 9 * DAY)
     for _ in range(20):
         AuditEventFactory(created_at=now - 5 * DAY)
     gone = together([lambda: drop_old_events(now, 15), lambda: drop_old_events(now, 15)])

@@ -1,0 +1,273 @@
+"""The audit: append-only, complete, without secrets; and edits that are taken back."""
+
+from __future__ import annotations
+
+from tests.mutations.record import Edit, Mutation
+
+AUDIT = "tests/runners/test_audit.py::"
+DIFFERENCES = "tests/runners/test_differences.py::"
+HISTORY = "tests/scheduler/test_history.py::"
+API = "tests/scheduler/api/test_every_write_is_audited.py::"
+DOORS = "tests/scheduler/test_doors_are_audited.py::"
+IDS = "tests/scheduler/edge/test_request_ids.py::"
+GUARD = "runners/migrations/0004_append_only_audit.py"
+APPEND_ONLY = f"{AUDIT}test_no_event_is_changed_deleted_or_replaced_by_whatever_way"
+
+RECORDS = [
+    Mutation(
+        name="audit-is-not-changed-on-postgresql",
+        mechanism="PostgreSQL refuses to update or delete an event.",
+        file=GUARD,
+        old="CREATE TRIGGER audit_is_append_only BEFORE UPDATE OR DELETE ON runners_auditevent\n    FOR EACH ROW",
+        new="CREATE TRIGGER audit_is_append_only BEFORE DELETE ON runners_auditevent\n    FOR EACH ROW",
+        red=[APPEND_ONLY],
+        database="postgresql",
+        quick=True,
+    ),
+    Mutation(
+        name="audit-is-not-truncated",
+        mechanism="PostgreSQL refuses to truncate the audit.",
+        file=GUARD,
+        old="BEFORE TRUNCATE ON runners_auditevent",
+        new="AFTER INSERT ON runners_auditevent",
+        red=[APPEND_ONLY],
+        database="postgresql",
+    ),
+    Mutation(
+        name="audit-is-not-changed-on-sqlite",
+        mechanism="SQLite refuses to update an event.",
+        file=GUARD,
+        old="CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON runners_auditevent\n    BEGIN",
+        new="CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON runners_auditevent WHEN 0\n    BEGIN",
+        red=[APPEND_ONLY],
+        database="sqlite",
+    ),
+    Mutation(
+        name="audit-is-not-replaced-on-sqlite",
+        mechanism="SQLite refuses INSERT OR REPLACE, which deletes without asking the trigger of deletes.",
+        file=GUARD,
+        old="WHEN EXISTS (SELECT 1 FROM runners_auditevent WHERE id = NEW.id OR event_id = NEW.event_id)",
+        new="WHEN 0",
+        red=[APPEND_ONLY],
+        database="sqlite",
+    ),
+    Mutation(
+        name="audit-cut-lets-only-older-events-go",
+        mechanism="Retention deletes what is older than the cut; what is younger stays guarded.",
+        edits=[
+            Edit(
+                GUARD,
+                "TG_OP = 'DELETE' AND OLD.created_at < (SELECT max(until) FROM",
+                "TG_OP = 'DELETE' AND EXISTS (SELECT 1 FROM",
+            ),
+            Edit(GUARD, "WHERE until > OLD.created_at)", ")"),
+        ],
+        red=[f"{AUDIT}test_retention_deletes_whole_days_that_are_old_enough_and_tells_it_once"],
+    ),
+    Mutation(
+        name="audit-cut-never-goes-back",
+        mechanism="A clock that is stepped back moves no cut, and no event tells of it twice.",
+        file="runners/services/audit_retention.py",
+        old="if before >= until:",
+        new="if False:",
+        red=[f"{AUDIT}test_retention_deletes_whole_days_that_are_old_enough_and_tells_it_once"],
+    ),
+    Mutation(
+        name="audit-cut-is-moved-in-turns",
+        mechanism="Of two reapers that move the cut at once one does, and one tells of it.",
+        file="runners/services/audit_retention.py",
+        old="before = AuditCut.objects.select_for_update().get(pk=_THE_CUT).until",
+        new="before = AuditCut.objects.get(pk=_THE_CUT).until",
+        red=[f"{AUDIT}test_two_reapers_throw_away_each_event_once_and_move_the_cut_once"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="audit-keeps-no-secret",
+        mechanism="Whoever records an event, its action and metadata are kept without secrets.",
+        file="runners/services/audit.py",
+        old="diff=without_secrets(event.diff, seal),",
+        new="diff=event.diff,",
+        red=[
+            f"{AUDIT}test_no_secret_is_kept_whoever_records_it",
+            "tests/scheduler/planning/test_jobs.py::test_the_audit_does_not_repeat_what_may_be_secret",
+        ],
+    ),
+    Mutation(
+        name="audit-secrets-within-texts",
+        mechanism="A secret within a text (an option, a header, an address) is sealed as one with a name of its own.",
+        file="runners/domain/differences.py",
+        old="return _IN_TEXT.sub(lambda found: _sealed_part(found, seal), value)",
+        new="return value",
+        red=[f"{DIFFERENCES}test_a_secret_within_a_text_is_sealed"],
+    ),
+    Mutation(
+        name="audit-secrets-after-options",
+        mechanism="The word after an option with the name of a secret is sealed.",
+        file="runners/domain/differences.py",
+        old="kept.append(seal(word) if is_named and isinstance(word, str) else masked(word, seal))",
+        new="kept.append(masked(word, seal))",
+        red=[f"{DIFFERENCES}test_the_word_after_an_option_is_sealed"],
+    ),
+    Mutation(
+        name="audit-bulk-is-one-event",
+        mechanism="More than twenty events alike in one call are one, with their number and some ids.",
+        file="runners/services/audit.py",
+        old="yield from [_together(same)] if len(same) > MOST_ALIKE and not same[0].history else same",
+        new="yield from same",
+        red=[f"{AUDIT}test_a_bulk_of_ten_thousand_is_one_event_with_its_number_and_some_ids"],
+    ),
+    Mutation(
+        name="audit-edits-are-never-merged",
+        mechanism="Edits of definitions stay one by one, so that each can be taken back.",
+        file="runners/services/audit.py",
+        old="len(same) > MOST_ALIKE and not same[0].history",
+        new="len(same) > MOST_ALIKE",
+        red=[f"{AUDIT}test_edits_stay_one_by_one_however_many_there_are"],
+    ),
+    Mutation(
+        name="audit-bulk-is-of-one-tenant",
+        mechanism="A bulk is told by tenant: nobody reads of another's runs in it.",
+        file="runners/services/audit.py",
+        old="event.actor.type, event.actor.id, event.tenant, event.history",
+        new="event.actor.type, event.actor.id, event.history",
+        red=[f"{AUDIT}test_a_bulk_is_told_by_tenant_and_names_the_jobs"],
+    ),
+    Mutation(
+        name="audit-names-the-request",
+        mechanism="An event carries the id of the request that did it.",
+        file="runners/services/audit.py",
+        old='name = request_id.get() or ""',
+        new='name = ""',
+        red=[
+            f"{AUDIT}test_an_event_carries_the_request_that_did_it",
+            f"{API}test_each_write_of_the_api_leaves_an_event_with_what_changed",
+            f"{IDS}test_the_answer_carries_the_id_once_and_the_audit_has_it",
+        ],
+    ),
+    Mutation(
+        name="request-ids-are-plain",
+        mechanism="A request id that could break a line, or is long, is replaced.",
+        file="croniq_site/kernel/request.py",
+        old="return header if header and _SANE.fullmatch(header) else uuid4().hex",
+        new="return header or uuid4().hex",
+        red=["tests/kernel/test_request.py::test_any_other_is_replaced"],
+    ),
+    Mutation(
+        name="request-ids-reach-the-threads",
+        mechanism="The threads in which the edge writes know the request that asks.",
+        file="scheduler/api/work/pool.py",
+        old="return self._write.run(copy_context().run, (self._guarded, service, arguments))",
+        new="return self._write.run(self._guarded, (service, arguments))",
+        red=[f"{IDS}test_the_answer_carries_the_id_once_and_the_audit_has_it"],
+    ),
+    Mutation(
+        name="shared-claims-are-no-requests-own",
+        mechanism="What a claim does for all polls that wait has the id of none of them.",
+        file="scheduler/api/work/claiming.py",
+        old="request_id.set(None)  # whoever's poll began it: the claims are those of all that wait",
+        new="pass",
+        red=[f"{IDS}test_what_a_claim_does_for_all_that_wait_is_no_requests_own"],
+    ),
+    Mutation(
+        name="batches-are-no-requests-own",
+        mechanism="A call of the database that serves several requests has the id of none of them.",
+        file="scheduler/api/work/coalesce.py",
+        old="request_id.set(taken[0][2] if len(taken) == 1 else None)",
+        new="request_id.set(taken[0][2])",
+        red=["tests/kernel/test_request.py::test_what_is_done_for_several_requests_is_done_for_none_by_name"],
+    ),
+    Mutation(
+        name="edits-since-then-are-kept",
+        mechanism="An edit is taken back only where what it changed is as it left it.",
+        file="runners/services/audit.py",
+        old="if moved:",
+        new="if False:",
+        red=[
+            f"{HISTORY}test_what_was_edited_since_then_is_not_overwritten",
+            f"{HISTORY}test_a_calendar_is_taken_back_with_all_its_rules",
+            f"{HISTORY}test_a_group_is_taken_back",
+        ],
+        quick=True,
+    ),
+    Mutation(
+        name="reverting-looks-again-under-the-lock",
+        mechanism="Of two who take the same edit back at once one does: it is looked at again under the job's lock.",
+        file="scheduler/services/jobs.py",
+        old="    if not changes and reverting is None:\n        return job\n",
+        new="    if not changes:\n        return job\n",
+        red=[f"{HISTORY}test_of_two_who_take_the_same_edit_back_at_once_one_does"],
+    ),
+    Mutation(
+        name="a-deleted-schedule-comes-back-once",
+        mechanism="A schedule that was deleted is made anew once, also by two at once.",
+        file="scheduler/services/revert.py",
+        old="        if made is not None:\n",
+        new="        if False:\n",
+        red=[
+            f"{HISTORY}test_a_schedule_that_was_deleted_is_made_anew_once",
+            f"{HISTORY}test_of_two_who_take_the_same_edit_back_at_once_one_does",
+        ],
+    ),
+    Mutation(
+        name="changed-secrets-do-not-come-back",
+        mechanism="A seal is never written back as if it were the secret.",
+        file="runners/domain/differences.py",
+        old="if isinstance(kept, str) and _SEALED.search(kept):",
+        new="if False:",
+        red=[
+            f"{DIFFERENCES}test_what_was_sealed_and_is_another_by_now_is_not_had_any_more",
+            f"{HISTORY}test_an_edit_beside_a_secret_is_taken_back_and_one_of_the_secret_is_not",
+        ],
+    ),
+    Mutation(
+        name="reverting-needs-the-scope-of-the-edit",
+        mechanism="Who takes an edit back may do nothing that he might not do by hand.",
+        file="scheduler/services/revert.py",
+        old="if principal is not None and not principal.has(scope):",
+        new="if False:",
+        red=[f"{HISTORY}test_each_kind_needs_the_scope_of_its_edit"],
+    ),
+    Mutation(
+        name="reverting-stays-within-a-tenant",
+        mechanism="An edit of another tenant's job or group is not there to be taken back.",
+        file="scheduler/services/revert.py",
+        old="if found is None or (edit.principal is not None and not edit.principal.sees(found.tenant)):",
+        new="if found is None:",
+        red=[f"{HISTORY}test_what_belongs_to_another_tenant_is_not_there"],
+    ),
+    Mutation(
+        name="a-history-is-of-one-row",
+        mechanism="A job with the key of a deleted one has a history of its own.",
+        file="runners/services/audit.py",
+        old="            history=event.history or None,\n",
+        new='            history=event.history and f"{event.target_type}/1",\n',
+        red=[f"{HISTORY}test_a_job_of_the_same_key_has_a_history_of_its_own"],
+    ),
+    Mutation(
+        name="pauses-say-what-changed",
+        mechanism="A pause is told with what was before and after.",
+        file="scheduler/services/pause.py",
+        old='        diff = difference(before, _pause_of(job))\n        record_events([Event("job.paused"',
+        new='        diff = {}\n        record_events([Event("job.paused"',
+        red=[
+            f"{API}test_each_write_of_the_api_leaves_an_event_with_what_changed",
+            f"{DOORS}test_each_action_of_a_page_leaves_an_event_of_its_user",
+        ],
+    ),
+    Mutation(
+        name="deleted-groups-are-told",
+        mechanism="What is deleted is told with what it was.",
+        file="scheduler/services/groups.py",
+        old='diff, history = {"max_concurrent": [group.max_concurrent, None]}, history_of',
+        new="diff, history = {}, history_of",
+        red=[f"{API}test_each_write_of_the_api_leaves_an_event_with_what_changed"],
+    ),
+    Mutation(
+        name="stray-slots-are-told",
+        mechanism="A slot that a worker takes from where it does not belong is an event.",
+        file="scheduler/services/waiting.py",
+        old='        record_events(_repaired("slots.dropped", runs), now)\n',
+        new="",
+        red=[f"{DOORS}test_each_repair_of_a_worker_leaves_its_event"],
+    ),
+]
