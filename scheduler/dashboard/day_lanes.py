@@ -268,6 +268,8 @@ def _stretches(numbers: dict[int, list[int]], most: int, kind: str) -> Iterable[
 def _draw_rest(row: Row, start: datetime, now: datetime) -> None:
     """What comes after the fires that are listed, as a number from there on."""
     x = place(row.expected[-1].at if row.expected else now.timestamp(), start) + 2 * LEAST_WIDTH
+    if row.stretches:  # drawn by the hour: from the next hour on
+        x = -(-x // (WIDTH / 24)) * WIDTH / 24
     words = f"{row.unlisted} more to come after these"
     if x < WIDTH:
         row.stretches.append(Stretch(f"{x:.1f}", f"{WIDTH - x:.1f}", "4", "4", words, "rest", has_failed=False))
