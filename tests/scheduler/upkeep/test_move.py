@@ -16,12 +16,14 @@ from uuid import UUID
 import httpx
 import psycopg
 import pytest
+from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session as WebSession
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
+from django.db.models import Model
 
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.ids import uuid7
@@ -128,6 +130,23 @@ def _move(url: str, **options: int) -> str:
     return out.getvalue()
 
 
+def any_row(model: type[Model], now: datetime) -> Model:
+    """The first row of a model, made of nothing in particular where there is none: for other people's apps."""
+    found = model._base_manager.first()
+    if found is not None:
+        return found
+    values: dict[str, object] = {}
+    for column in model._meta.concrete_fields:
+        if column.primary_key or column.null or column.has_default():
+            continue
+        if column.is_relation:
+            values[column.name] = any_row(column.related_model, now)
+        else:
+            kinds = {"DateTimeField": now, "JSONField": {"a": 1}, "BooleanField": True, "IntegerField": 1}
+            values[column.name] = kinds.get(column.get_internal_type(), "any")
+    return model._base_manager.bulk_create([model(**values)])[0]
+
+
 def fill(now, each: int = 40) -> str:
     """Rows in every table, thousands in those that grow, with values that the two databases keep differently. Returns
     a key that opens the installation."""
@@ -171,6 +190,8 @@ def fill(now, each: int = 40) -> str:
             # In an order that a locale has and bytes have not.
             name = f"{'aB_c-'[n % 5]}{n}" + "x" * 20
             WebSession.objects.create(session_key=name, session_data="", expire_date=now + DAY)
+        for model in apps.get_models():
+            any_row(model, now)
         # Before what it repeats, in the order of keys.
         RunFactory(id=UUID(int=1), job=job, kind="replay", replay_of=runs[9])
     real = DatabaseClock().now()
