@@ -39,7 +39,9 @@ def test_no_process_says_a_secret_and_each_event_is_one_line_of_json(settings):
             "CRONIQ_SECRET_KEY": marks["signing"],
             "CRONIQ_LOG_LEVEL": "DEBUG",
             "CRONIQ_LOG_FORMAT": "json",
-            "OIDC_CLIENT_SECRET": marks["oidc"],
+            "CRONIQ_OIDC_ISSUER": "http://127.0.0.1:9",
+            "CRONIQ_OIDC_CLIENT_ID": "croniq",
+            "CRONIQ_OIDC_CLIENT_SECRET": marks["oidc"],
         }
         marks["admin key"], marks["runner key"] = site.key("admin"), site.key("work:poll", "work:ack", "work:events")
         site.start("serve", "--port", str(urlsplit(site.base_url).port))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -250,6 +251,7 @@ class Endless:
         try:
             for _ in range(1000):
                 await send({"type": "http.response.body", "body": b"x" * 1_000_000, "more_body": True})
+                await asyncio.sleep(0)  # what is written in one turn of the loop leaves at its end
         finally:
             self.ended.set()
 

@@ -16,7 +16,6 @@ RECORDS = [
         new="await (self.edge if is_work else self._pages)(",
         red=[
             SLOW + "test_bodies_that_never_end_do_not_stop_the_pages",
-            SLOW + "test_a_body_that_never_ends_is_given_up",
             SLOW + "test_a_body_in_chunks_is_read",
         ],
     ),
