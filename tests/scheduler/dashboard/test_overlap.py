@@ -98,6 +98,7 @@ def test_a_run_of_the_day_before_that_still_ran_is_part_of_the_day(viewer, now):
     RunFactory(job=job, scheduled_for=MIDNIGHT + HOUR, verdict="skipped", problem="skipped", finished_at=now)
     page = Page(viewer.get("/overlap?day=2026-03-02"))
     assert bars(page, "ran") == [(0.0, 41.7)]
+    assert "1 run on Monday" in page.text
     assert "ops:over" not in page.text
     assert len(bars(Page(viewer.get("/overlap?day=2026-03-01")), "ran")) == 2
 
