@@ -63,7 +63,9 @@ def _drop(ids: list, job_id: int, kept: int, now: datetime, limit: int) -> int:
     if not ids:
         return 0
     with write_transaction():
-        lines = list(RunLog.objects.filter(run_id__in=ids).values_list("pk", flat=True)[:limit])
+        # Those that another reaper has in hand are left to it: each would wait for the other's.
+        free = RunLog.objects.filter(run_id__in=ids).select_for_update(skip_locked=True, of=("self",))
+        lines = list(free.values_list("pk", flat=True)[:limit])
         RunLog.objects.filter(pk__in=lines).delete()
     if len(lines) == limit:
         return limit
