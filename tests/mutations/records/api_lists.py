@@ -17,6 +17,14 @@ RECORDS = [
         red=[PARAMETERS + "test_an_unknown_parameter_is_400_and_named"],
     ),
     Mutation(
+        name="public-method-not-there",
+        mechanism="A method that a public path has not is 405, not a refusal of a key that nobody is asked for.",
+        file="runners/api/views.py",
+        old="        if handler is None and not self.authentication_classes:\n",
+        new="        if False:\n",
+        red=[PARAMETERS + "test_where_no_key_is_asked_for_a_method_that_is_not_there_is_405"],
+    ),
+    Mutation(
         name="query-parameter-twice",
         mechanism="A query parameter that stands there twice is refused: nobody guesses which of the two counts.",
         file="runners/api/parameters.py",

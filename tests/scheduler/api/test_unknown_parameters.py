@@ -68,3 +68,11 @@ def test_a_stranger_learns_nothing_of_parameters(api, client, db):
 def test_the_work_protocol_ignores_them(api):
     answer = api().post("/v1/work/poll?x=1", {"runner_id": "r", "max_inflight": 0})
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/version", "/v1/openapi.yaml"])
+@pytest.mark.parametrize("method", ["TRACE", "OPTIONS", "POST"])
+def test_where_no_key_is_asked_for_a_method_that_is_not_there_is_405(db, clock, client, method, path):
+    answer = client.generic(method, path, secure=True)
+    assert (answer.status_code, answer.json()["error"]) == (405, "method_not_allowed")
+    assert "GET" in answer["Allow"]
