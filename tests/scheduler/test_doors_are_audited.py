@@ -165,6 +165,10 @@ ADMIN = {
 """What can be changed in the admin, how, and what the audit calls it."""
 
 
+ALLAUTH = {"account", "mfa", "socialaccount"}
+"""Apps whose rows a superuser can change without an event of ours; Django's own history of the admin has them."""
+
+
 def test_each_door_of_the_admin_is_in_the_table():
     request = RequestFactory().get("/")
     request.user = User.objects.create_superuser("root", password="a long secret")
@@ -172,7 +176,7 @@ def test_each_door_of_the_admin_is_in_the_table():
     for model, shown in admin.site._registry.items():
         ways = {way for way in ("add", "change", "delete") if getattr(shown, f"has_{way}_permission")(request)}
         doors |= {(model._meta.label_lower, way) for way in ways | set(shown.get_actions(request))}
-    assert doors == set(ADMIN)
+    assert {door for door in doors if door[0].partition(".")[0] not in ALLAUTH} == set(ADMIN)
 
 
 def test_a_password_changed_in_the_admin_is_told_and_not_shown(root):

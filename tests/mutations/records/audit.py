@@ -22,7 +22,6 @@ RECORDS = [
         new="CREATE TRIGGER audit_is_append_only BEFORE DELETE ON runners_auditevent\n    FOR EACH ROW",
         red=[APPEND_ONLY],
         database="postgresql",
-        quick=True,
     ),
     Mutation(
         name="audit-is-not-truncated",
@@ -187,7 +186,6 @@ RECORDS = [
             f"{HISTORY}test_a_calendar_is_taken_back_with_all_its_rules",
             f"{HISTORY}test_a_group_is_taken_back",
         ],
-        quick=True,
     ),
     Mutation(
         name="reverting-looks-again-under-the-lock",

@@ -42,7 +42,6 @@ RECORDS = [
         old="if tenant is None or not view.principal.sees(tenant):",
         new="if tenant is None:",
         red=[f"{TENANTS}test_each_call_with_an_id_of_another_tenant_is_404_and_changes_nothing"],
-        quick=True,
     ),
     Mutation(
         name="jobs-of-a-body-are-their-tenants",
