@@ -71,7 +71,7 @@ def test_an_installation_on_postgresql_is_not_moved_and_one_that_is_being_filled
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {UNFINISHED_MOVE} (source text)")
         try:
-            for command in ("serve", "materialize", "reap"):
+            for command in ("materialize", "reap", "serve"):
                 with pytest.raises(CommandError, match="a move that is not finished"):
                     call_command(command, **({} if command == "serve" else {"once": True}))
         finally:
