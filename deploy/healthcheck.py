@@ -1,6 +1,6 @@
 """Exit with 0 if the server of this container may have traffic: for HEALTHCHECK. Standard library only, and quick.
 
-    python healthcheck.py [PORT]
+python healthcheck.py [PORT]
 """
 
 import os

@@ -70,7 +70,7 @@ SELECT (
 
 
 class QueueNow(NamedTuple):
-    """Due runs that nobody has claimed, claimed runs, the earliest instant at which any fell due that waits, and whether
+    """Due runs that nobody has claimed, claimed runs, the earliest instant at which any fell due that waits, and if
     a maintenance holds them."""
 
     waiting: int

@@ -280,8 +280,8 @@ RECORDS = [
         name="poll-time-runs-for-all",
         mechanism="A poll that no claim asked for, because nothing more was due, is answered when its time is up.",
         file=WORK + "claiming.py",
-        old="                elif not held.is_waiting:\n",
-        new="                elif False:\n",
+        old="        elif not held.is_waiting:\n",
+        new="        elif False:\n",
         red=[HOT + "test_polls_that_no_claim_asked_for_because_nothing_is_due_are_answered_in_their_time"],
     ),
     Mutation(

@@ -419,7 +419,7 @@ RECORDS = [
         name="run-queue-depth",
         mechanism="A full queue refuses manual runs.",
         file="scheduler/services/trigger_runs.py",
-        old="        if queue_depth(job, now) >= job.max_queue_depth:\n",
+        old="        if waiting >= job.max_queue_depth:\n",
         new="        if False:\n",
         red=[RUNS + "test_a_full_queue_refuses_and_keeps_no_key"],
     ),
