@@ -41,7 +41,15 @@ def cut(body: bytes, places: list[int], most: int) -> bytes:
 def test_what_is_left_is_json_that_begins_as_it_did(value, places, most, is_ascii):
     body = json.dumps(value, ensure_ascii=is_ascii).encode("utf-8", "surrogatepass")
     given = cut(body, [min(place, len(body)) for place in places], most)
-    _compare(json.loads(given.decode("utf-8", "surrogatepass")), value, most)
+    _compare(_read(given), _read(body), most)
+
+
+class Pairs(tuple):
+    """An object as it was sent: names that the cut makes equal stand twice."""
+
+
+def _read(body: bytes):
+    return json.loads(body.decode("utf-8", "surrogatepass"), object_pairs_hook=Pairs)
 
 
 def _compare(left, value, most: int) -> None:
@@ -52,12 +60,9 @@ def _compare(left, value, most: int) -> None:
             whole = left[:-1] if left and "\ud800" <= left[-1] <= "\udfff" else left
             assert value.startswith(whole)
             assert len(json.dumps(value)) > most
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         assert len(left) == len(value)
         for one, other in zip(left, value, strict=True):
-            _compare(one, other, most)
-    elif isinstance(value, dict):
-        for one, other in zip(left, value, strict=False):
             _compare(one, other, most)
     else:
         assert left == value
