@@ -114,11 +114,13 @@ class ProcessGroup:
             left = ends_at - time.monotonic()
             if left <= 0:
                 break
-            with contextlib.suppress(TimeoutError):
-                if self.exited.is_set():
-                    await asyncio.sleep(min(look, left))
-                else:
-                    await asyncio.wait_for(self.exited.wait(), left)
+            if self.exited.is_set():
+                await asyncio.sleep(min(look, left))
+            else:
+                # Not wait_for: before Python 3.12 it swallows a cancellation that comes as the leader exits.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self.exited.wait()
             look = min(look * 2, _LONGEST_LOOK_SECONDS)
         return self._is_gone
 
