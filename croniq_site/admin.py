@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
 
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
@@ -21,7 +24,12 @@ from runners.admin import BoundedSearch
 from runners.domain.roles import ROLES
 from runners.services.people import keeping_an_admin
 
+OF_ALLAUTH = ("account", "mfa", "socialaccount")
+
+for app in OF_ALLAUTH:
+    import_module(f"allauth.{app}.admin")  # which would register its own after us
 admin.site.unregister([User, Group])
+admin.site.unregister([model for model in list(admin.site._registry) if model._meta.app_label in OF_ALLAUTH])
 
 
 def sign_in(request: HttpRequest) -> HttpResponseBase:
@@ -69,6 +77,26 @@ class BoundedGroupAdmin(ToldInTheAudit, KeepsAnAdmin, GroupAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_delete_permission(request, obj) and not _is_role(obj)
+
+
+@admin.register(Authenticator, SocialAccount)
+class LostAdmin(ToldInTheAudit, BoundedSearch, admin.ModelAdmin):
+    """A second factor, or an identity at a provider: taken away from a user who has lost it, and nothing else."""
+
+    list_display = ["__str__", "user", "last_seen"]
+    search_fields = ["user__username"]
+    list_select_related = ["user"]
+    fields = ["user", "last_seen"]
+
+    @admin.display(description="last used")
+    def last_seen(self, obj: Authenticator | SocialAccount) -> Any:
+        return obj.last_used_at if isinstance(obj, Authenticator) else obj.last_login
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
 
 
 def _is_role(group: Model | None) -> bool:

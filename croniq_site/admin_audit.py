@@ -14,7 +14,8 @@ from runners.admin import actor_of
 from runners.domain.differences import difference
 from runners.services.audit import Event, record_events
 
-_NOT_TOLD = {"id", "password", "last_login", "date_joined"}
+_NOT_TOLD = {"id", "password", "data", "extra_data", "last_login", "date_joined", "created_at", "last_used_at"}
+"""What says nothing, or is a secret."""
 
 
 class ToldInTheAudit:
