@@ -400,7 +400,7 @@ RECORDS = [
     ),
     Mutation(
         name="second-factors-are-only-taken-away",
-        mechanism="In the admin a second factor or an identity can be taken away, and nothing of it is made or changed.",
+        mechanism="In the admin a second factor can be taken away, and nothing of it made or changed.",
         file="croniq_site/admin.py",
         old="""    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
