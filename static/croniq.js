@@ -85,7 +85,9 @@
     if (!part) return;
     const selection = document.getSelection();
     const isSelecting = selection && !selection.isCollapsed && part.contains(selection.anchorNode);
-    if (document.hidden || isSelecting) event.preventDefault();
+    // Nor while rows of it are ticked.
+    const isInUse = part.querySelector("input[type=checkbox]:checked") !== null;
+    if (document.hidden || isSelecting || isInUse) event.preventDefault();
   });
   document.addEventListener("htmx:beforeSwap", () => {
     if (log()) follows = isAtEnd(log());

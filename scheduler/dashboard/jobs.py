@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import uuid4
 
@@ -12,18 +12,36 @@ from django.shortcuts import render
 
 from croniq_site.kernel.errors import NotFound
 from croniq_site.kernel.text import is_printable_name
+from scheduler.dashboard.bulk_jobs import WHAT, choice_of, query_of
 from scheduler.dashboard.history import edits_of
-from scheduler.dashboard.pages import action, actor_of, address, live_answer, may_act, or_message, page, text_in
+from scheduler.dashboard.job_fields import read_json
+from scheduler.dashboard.pages import (
+    action,
+    actor_of,
+    address,
+    live_answer,
+    may_act,
+    or_message,
+    page,
+    text_in,
+    viewers_instant,
+)
+from scheduler.dashboard.sparks import spark_of
 from scheduler.domain.actions import action_text
 from scheduler.models import Job
+from scheduler.queries.job_choice import SOURCES, STATUSES, JobChoice
+from scheduler.queries.job_record import records
 from scheduler.queries.jobs import job_of_key
 from scheduler.queries.overview import job_line, job_lines, upcoming_fires
 from scheduler.queries.runs import RunFilter, run_list
+from scheduler.queries.tags import tag_counts
 from scheduler.services.pause import KEPT, pause_job, resume_job
 from scheduler.services.trigger_runs import trigger_run
+from scheduler.templatetags.croniq import SOURCE_WORDS
 
 PAGE_ROWS = 100
 LAST_RUNS = 15
+MOST_TAGS = 30
 
 
 @dataclass(frozen=True)
@@ -41,12 +59,29 @@ class Rules:
 
 @page
 def job_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
-    search, after = text_in(request, "q"), text_in(request, "after")
-    lines = job_lines(now, search=search, limit=PAGE_ROWS + 1, after=after)
-    more = address("jobs", {"q": search, "after": lines[PAGE_ROWS - 1].job_key}) if len(lines) > PAGE_ROWS else ""
+    choice, after = choice_of(request.GET), text_in(request, "after")
+    lines = job_lines(now, choice, limit=PAGE_ROWS + 1, after=after)
+    chosen = query_of(choice)
+    more = address("jobs", {**chosen, "after": lines[PAGE_ROWS - 1].job_key}) if len(lines) > PAGE_ROWS else ""
     lines = lines[:PAGE_ROWS]
-    context = {"jobs": lines, "search": search, "after": after, "more": more}
-    return live_answer(request, "dashboard/jobs.html", "dashboard/_jobs.html", context, (lines, more))
+    found = records([line.id for line in lines], now)
+    sparks = {job_id: spark_of(record) for job_id, record in found.items()}
+    context = {
+        "jobs": [(line, sparks.get(line.id)) for line in lines],
+        "choice": choice,
+        "is_chosen": bool(chosen),
+        "after": after,
+        "more": more,
+        "may_act": may_act(request.user),
+    }
+    if not request.htmx:
+        context |= {
+            "tags": _tag_chips(choice),
+            "statuses": STATUSES,
+            "sources": [(source, SOURCE_WORDS[source]) for source in SOURCES],
+            "what": WHAT,
+        }
+    return live_answer(request, "dashboard/jobs.html", "dashboard/_jobs.html", context, (lines, sparks, more))
 
 
 @page
@@ -73,9 +108,12 @@ def job_page(request: HttpRequest, now: datetime, job_key: str) -> HttpResponse:
 @action
 def run_now(request: HttpRequest, now: datetime, job_key: str) -> str:
     key = request.POST.get("token", "")[:100]
+    metadata = read_json("metadata", request.POST.get("metadata", ""))
     made = or_message(
         request,
-        lambda: trigger_run(job_key, now, idempotency_key=f"page {key}" if key else None, actor=actor_of(request)),
+        lambda: trigger_run(
+            job_key, now, metadata=metadata, idempotency_key=f"page {key}" if key else None, actor=actor_of(request)
+        ),
     )
     return address("job", job_key=job_key) if made is None else address("run", run_id=made.run_id)
 
@@ -83,7 +121,8 @@ def run_now(request: HttpRequest, now: datetime, job_key: str) -> str:
 @action
 def pause(request: HttpRequest, now: datetime, job_key: str) -> str:
     reason = request.POST.get("reason", KEPT)
-    or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), reason=reason))
+    until = viewers_instant("until", request.POST["until"]) if "until" in request.POST else KEPT
+    or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), reason=reason, until=until))
     messages.success(request, "Paused. Its scheduled runs are held until you resume it.")
     return address("job", job_key=job_key)
 
@@ -93,6 +132,21 @@ def resume(request: HttpRequest, now: datetime, job_key: str) -> str:
     or_message(request, lambda: resume_job(job_key, now, actor=actor_of(request)))
     messages.success(request, "Resumed. What fell due meanwhile is recorded as skipped.")
     return address("job", job_key=job_key)
+
+
+def _tag_chips(choice: JobChoice) -> list[tuple[str, int, str, bool]]:
+    """The most frequent tags, by name: the tag, its jobs, the address that chooses it (or no longer does), whether it
+    is chosen."""
+    counts = sorted(tag_counts(), key=lambda tag: (tag[0] != choice.tag, -tag[1], tag[0]))[:MOST_TAGS]
+    return [
+        (
+            tag,
+            number,
+            address("jobs", query_of(replace(choice, tag="" if tag == choice.tag else tag))),
+            tag == choice.tag,
+        )
+        for tag, number in sorted(counts)
+    ]
 
 
 def _rules(job: Job) -> Rules:

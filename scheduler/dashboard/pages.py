@@ -26,6 +26,7 @@ from croniq_site.kernel.database import is_outage
 from croniq_site.kernel.errors import CroniqError, InvalidInput
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import Actor
+from scheduler.domain.trigger_fields import instant_of
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +73,22 @@ def action(view: View) -> View:
     return wrapped
 
 
+def form(view: View) -> View:
+    """Make a page to fill in of ``view(request, now, …)``, which answers GET with the form and POST with a redirect or
+    the form again, with what was wrong; both need the permission `ACT`."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
+        def fill_in() -> HttpResponse:
+            if not request.user.has_perm(ACT):
+                raise PermissionDenied
+            return view(request, DatabaseClock().now(), **parts)
+
+        return _answered(request, ("GET", "HEAD", "POST"), fill_in)
+
+    return wrapped
+
+
 def may_act(user: AbstractBaseUser | AnonymousUser) -> bool:
     return user.has_perm(ACT)
 
@@ -109,6 +126,15 @@ def live_answer(request: HttpRequest, whole: str, part: str, context: dict[str, 
 def text_in(request: HttpRequest, name: str) -> str:
     """The text of the address, as both databases can compare it; empty if there is none."""
     return cleaned(request.GET.get(name, "").strip(), TEXT_MOST_BYTES)
+
+
+def viewers_instant(field: str, text: str) -> datetime | None:
+    """An instant of a form, UTC unless it says an offset; None if it is empty."""
+    text = text.strip()
+    if not text:
+        return None
+    has_offset = text.endswith(("Z", "z")) or "+" in text[10:] or "-" in text[10:]
+    return instant_of(field, text if has_offset else f"{text}Z")
 
 
 def position_in(request: HttpRequest, name: str) -> tuple[datetime, UUID] | None:

@@ -15,9 +15,9 @@ from croniq_site.kernel.errors import InvalidInput
 from scheduler.domain.words import describe
 from scheduler.models import Job, QueueEntry, Run, Trigger
 from scheduler.queries.fires import next_fires, schedule_of, zone_of
+from scheduler.queries.job_choice import JobChoice, chosen_jobs
 from scheduler.queries.job_fires import skipped_ahead
 from scheduler.queries.jobs import late_runs, live_jobs, status_of, upcoming_and_missed
-from scheduler.queries.search import contains
 
 NEXT_FIRES = 10
 
@@ -69,6 +69,7 @@ class JobLine:
     config_error: str
     is_overdue: bool
     is_failing: bool
+    managed_by: str
 
 
 @dataclass(frozen=True)
@@ -81,15 +82,10 @@ class NextFire:
     is_skipped: bool
 
 
-def job_lines(now: datetime, *, search: str = "", limit: int, after: str = "") -> list[JobLine]:
-    """Return at most ``limit`` jobs by key, those after ``after`` whose key or description contains ``search``.
-
-    The number of queries does not depend on theirs.
-    """
-    jobs = live_jobs().filter(job_key__gt=after)
-    if search:
-        jobs = jobs.filter(contains("job_key", search) | contains("description", search))
-    return _lines(jobs.order_by("job_key")[:limit], now)
+def job_lines(now: datetime, choice: JobChoice, *, limit: int, after: str = "") -> list[JobLine]:
+    """Return at most ``limit`` jobs of a choice by key, those after ``after``. The number of queries does not depend on
+    theirs."""
+    return _lines(chosen_jobs(choice).filter(job_key__gt=after)[:limit], now)
 
 
 def job_line(job_key: str, now: datetime) -> JobLine | None:
@@ -167,6 +163,7 @@ def _line(
         config_error=next((trigger.config_error for trigger in triggers if trigger.config_error), ""),
         is_overdue=status == "active" and (job.is_late or is_missed),
         is_failing=job.last_verdict in (Run.Verdict.FAILED, Run.Verdict.DEAD),
+        managed_by=job.managed_by,
     )
 
 

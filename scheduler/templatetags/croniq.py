@@ -40,6 +40,9 @@ MISSED_WORDS = {
 }
 """Why a fire made no run, after its number."""
 
+SOURCE_WORDS = {"file": "jobs file", "runner": "a runner", "api": "API", "admin": "a person", "demo": "demo"}
+"""Who has the say in a job."""
+
 
 @register.simple_tag
 def instant(value: datetime | None, zone: str = "", relative: bool | str = False) -> str | SafeString:
@@ -125,6 +128,11 @@ def state_word(name: str) -> str:
 def reason_words(code: str) -> str:
     """Why something happened: a code of ours in words, whatever somebody wrote as it is."""
     return REASON_WORDS.get(code, code.replace("_", " ") if code.islower() and " " not in code else code)
+
+
+@register.filter
+def source_words(managed_by: str) -> str:
+    return SOURCE_WORDS.get(managed_by, managed_by)
 
 
 @register.filter

@@ -18,6 +18,7 @@ from tests.factories import JobFactory
 
 PAGE = "page"  # whoever has a role looks; nobody posts
 ACTION = "action"  # operators and admins post; nobody gets
+FORM = "form"  # operators and admins see it and send it
 SIGNED_IN = "signed in"  # whoever is signed in, with a role or without
 OPEN = "open"  # for strangers too
 
@@ -25,6 +26,14 @@ TABLE = {
     "jobs": PAGE,
     "now": PAGE,
     "job": PAGE,
+    "jobs-confirm": PAGE,
+    "jobs-bulk": ACTION,
+    "job-new": FORM,
+    "job-preview": PAGE,
+    "job-edit": FORM,
+    "skip-next": ACTION,
+    "backfill": FORM,
+    "job-delete": ACTION,
     "run-now": ACTION,
     "pause": ACTION,
     "resume": ACTION,
@@ -133,7 +142,7 @@ def test_strangers_may_open_what_is_open(client):
 def test_no_action_is_done_by_a_form_of_another_site(client_as):
     client = client_as("admin", enforce_csrf_checks=True)
     JobFactory(job_key="ops:backup")
-    acting = [name for name, kind in TABLE.items() if kind in (ACTION, SIGNED_IN) and name in PATHS]
+    acting = [name for name, kind in TABLE.items() if kind in (ACTION, FORM, SIGNED_IN) and name in PATHS]
     assert len(acting) > 4
     done = [name for name in [*acting, "login", "logout"] if client.post(PATHS[name]).status_code != 403]
     assert done == []

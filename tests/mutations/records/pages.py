@@ -221,8 +221,8 @@ RECORDS = [
         name="pages-jobs-in-order",
         mechanism="A list of jobs goes on after the last one shown.",
         file=OVERVIEW,
-        old="live_jobs().filter(job_key__gt=after)",
-        new="live_jobs().filter(job_key__gte=after)",
+        old="filter(job_key__gt=after)",
+        new="filter(job_key__gte=after)",
         red=[JOBS + "test_a_long_list_goes_on_where_it_ended"],
     ),
     Mutation(

@@ -37,6 +37,8 @@ def paths(now) -> dict[str, str]:
     calendar, letter = Calendar.objects.first().pk, DeadLetter.objects.first()
     return {
         "jobs": "/",
+        "jobs-confirm": "/jobs/bulk?do=pause&all=1",
+        "job-preview": "/jobs/preview?t0-text=0+2+*+*+*",
         "now": "/now",
         "job": f"/jobs/{key}",
         "runs": "/runs",

@@ -75,6 +75,9 @@ def pages(now) -> dict[str, str]:
     return {
         "jobs": "/",
         "job": f"/jobs/{name}",
+        "jobs to pause": "/jobs/bulk?do=pause&all=1",
+        "job form": f"/jobs/{name}/edit",
+        "backfill": f"/jobs/{name}/backfill",
         "search": f"/?q={quote(EVIL)}",
         "runs": "/runs",
         "filtered": f"/runs?job={name}&runner={quote(EVIL)}",

@@ -119,7 +119,8 @@ def queries_of(client: Client, path: str) -> int:
 @pytest.mark.parametrize(
     ("path", "add", "most"),
     [
-        ("/", add_jobs, 12),
+        ("/", add_jobs, 14),
+        ("/jobs/bulk?do=pause&all=1", add_jobs, 6),
         ("/runs", add_runs, 5),
         ("/runs?state=dead", add_runs, 5),
         ("/runs/planned", add_planned, 5),
