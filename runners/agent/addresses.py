@@ -35,7 +35,15 @@ CONNECT_SECONDS = 10.0
 """For each address of a name: one that does not answer shall not keep the next one from being tried."""
 
 _NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?", re.ASCII)
-_NAT64 = ip_network("64:ff9b::/96")
+_ENDS_IN_IPV4 = tuple(
+    ip_network(text)
+    for text in (
+        *("64:ff9b::/96", "64:ff9b:1::/48"),  # NAT64, everybody's prefix and those of one network (RFC 6052, 8215)
+        *("::/96", "::ffff:0:0:0/96"),  # IPv4-compatible (RFC 4291), IPv4-translated (RFC 2765)
+    )
+)
+_NO_IPV4 = (IPv6Address("::"), IPv6Address("::1"))
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +152,11 @@ def _plain(host: str) -> str:
 def _inner(address: Address) -> Address:
     """The IPv4 address that an IPv6 one stands for, where it stands for one."""
     if isinstance(address, IPv6Address):
-        if address in _NAT64:
-            return IPv4Address(int(address) & 0xFFFF_FFFF)
-        return address.ipv4_mapped or address.sixtofour or address
+        number = int(address)
+        is_written_out = any(address in network for network in _ENDS_IN_IPV4) and address not in _NO_IPV4
+        if is_written_out or (number >> 32) & 0xFFFF_FFFF in _ISATAP:
+            return IPv4Address(number & 0xFFFF_FFFF)
+        return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or address
     return address
 
 

@@ -90,7 +90,7 @@ def request_of(action: HttpAction, secrets: Secrets, identity: Mapping[str, str]
         target_of(url)
     else:
         parts = target_of(url, shown=f"the secret {action.url.name!r}")
-        secrets.hide(parts._replace(scheme="", netloc="").geturl())  # an answer may repeat it without the host
+        secrets.hide(path_of(parts))  # an answer may repeat it without the host
     headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "croniq"}
     content = None
     if action.json is not None:
@@ -117,6 +117,11 @@ def target_of(url: str, shown: str | None = None) -> SplitResult:
     if "@" in parts.netloc:
         raise ActionRefused("a URL with a user in it is not sent; name a secret in 'headers'")
     return parts
+
+
+def path_of(parts: SplitResult) -> str:
+    """What of a URL stands in the request line: all of its path, also what follows a semicolon, and its query."""
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 def _joined(*sources: Mapping[str, str]) -> dict[str, str]:

@@ -326,4 +326,20 @@ RECORDS = [
         red=[HTTP + "test_what_is_sent_is_what_the_action_says_and_which_run_it_is"],
         database="sqlite",
     ),
+    agent(
+        "http-all-of-the-path",
+        "All of a URL's path is sent: the library drops what follows a semicolon of a text.",
+        JOB,
+        "async with pool.stream(request.method, url, headers",
+        "async with pool.stream(request.method, request.url, headers",
+        HTTP + "test_all_of_a_path_is_sent_also_what_follows_a_semicolon",
+    ),
+    agent(
+        "http-ipv4-in-every-ipv6",
+        "An IPv6 address that stands for an IPv4 one in whatever way is as closed as that one.",
+        ADDRESSES,
+        "        if is_written_out or (number >> 32) & 0xFFFF_FFFF in _ISATAP:",
+        "        if address in _ENDS_IN_IPV4[0]:",
+        HOSTS + "test_what_gives_out_credentials_is_opened_by_no_name_and_by_no_wide_network",
+    ),
 ]

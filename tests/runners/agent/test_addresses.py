@@ -12,6 +12,9 @@ METADATA = [
     *("169.254.169.254", "169.254.0.1", "fe80::1", "fe80::1%eth0", "fd00:ec2::254", "100.100.100.200"),
     *("168.63.129.16", "192.0.0.192", "fd20:ce::254"),
     *("::ffff:169.254.169.254", "2002:a9fe:a9fe::1", "64:ff9b::a9fe:a9fe"),  # the same in IPv6
+    # as other networks translate it: NAT64 of one's own, IPv4-compatible, -translated, Teredo, ISATAP
+    *("64:ff9b:1::a9fe:a9fe", "::169.254.169.254", "::ffff:0:169.254.169.254", "2001:0:0808:0808::5601:5601"),
+    *("2001:db8::5efe:a9fe:a9fe", "2001:db8::200:5efe:a9fe:a9fe"),
 ]
 
 

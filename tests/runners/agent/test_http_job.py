@@ -285,6 +285,17 @@ def test_a_redirect_to_another_host_needs_a_word_and_takes_no_header_of_the_acti
     assert not request.headers.keys() & {"x-token", "idempotency-key", "x-croniq-execution-id"}
 
 
+@pytest.mark.parametrize("target", ["/a;b", "/a;b=1?c;d=2", "/a;b/c;d", "//a", "/?a;b"])
+def test_all_of_a_path_is_sent_also_what_follows_a_semicolon(target: str) -> None:
+    with serving(fine) as server:
+        send(http(url=server.url(target + "#nor-this")))
+    assert [request.target for request in server.requests] == [target]
+    with serving(redirecting("302 x", target)) as server:
+        if not target.startswith("//"):  # that is another host
+            send(http(url=server.url(), follow_redirects="same_host"))
+            assert server.requests[-1].target == target
+
+
 def test_redirects_that_go_round_end() -> None:
     with serving(lambda request, peer: peer.reply(b"", "302 x", f"Location: {request.target}x")) as server:
         assert failure(http(url=server.url(), follow_redirects="any")) == "redirected more than 10 times"
