@@ -250,4 +250,16 @@ RECORDS = [
         RETENTION + "test_what_somebody_has_in_hand_is_left_to_them_and_not_waited_for",
         database="postgresql",
     ),
+    Mutation(
+        name="no-form-for-machines",
+        mechanism="A machine that errs in a path is told so in JSON: what answers there asks for no form's token.",
+        file="scheduler/api/urls.py",
+        old="csrf_exempt(not_found)",
+        new="not_found",
+        red=[
+            "tests/scheduler/api/test_site.py::"
+            "test_a_machine_that_errs_in_its_path_is_told_so_and_not_asked_for_a_form",
+            "tests/scheduler/api/test_site.py::test_no_path_of_the_api_asks_for_a_form",
+        ],
+    ),
 ]

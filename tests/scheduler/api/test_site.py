@@ -7,14 +7,37 @@ from datetime import timedelta
 import pytest
 import yaml
 from django.db import IntegrityError, InterfaceError, OperationalError
+from django.test import Client
 from rest_framework.test import APIClient
 
 from calendars.services import edit as calendar_edit
 from scheduler.api import calendars_schema, schema
+from scheduler.api.urls import urlpatterns
 from scheduler.api.views import jobs, site
 from scheduler.domain import job_fields, trigger_fields
 from tests.factories import HeartbeatFactory, QueueEntryFactory
 from tests.scheduler.api.test_access import METHODS
+
+
+@pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/v1/jobs/", 404, "not_found"),
+        ("/v1/work", 404, "not_found"),
+        ("/v1/nothing", 404, "not_found"),
+        ("/v1/docs", 405, "method_not_allowed"),
+    ],
+)
+def test_a_machine_that_errs_in_its_path_is_told_so_and_not_asked_for_a_form(method, path, status, code):
+    machine = Client(enforce_csrf_checks=True)
+    answer = getattr(machine, method)(path, "{}", "application/json", headers={"Authorization": "ApiKey croniq_x"})
+    assert (answer.status_code, answer.json()["error"]) == (status, code)
+
+
+def test_no_path_of_the_api_asks_for_a_form():
+    """A session's token is looked at where the session is (`runners.api.sessions`)."""
+    assert [str(one.pattern) for one in urlpatterns if not getattr(one.callback, "csrf_exempt", False)] == []
 
 
 def test_health_is_public_and_counts(db, clock, now):
