@@ -74,13 +74,14 @@ def open_polls(polls: Sequence[tuple[PollRequest, Principal]], now: datetime) ->
 
 
 def see_again(polls: Mapping[int, PollRequest], now: datetime) -> set[int]:
-    """Write down that these instances, which hold nothing and were let in without a look, have polled. Return those
-    that are no longer current: deposed, or gone with their runner."""
+    """Write down that these instances, which listed nothing and were let in without a look, have polled. Return those
+    that need one: that were deposed, are gone with their runner, or hold runs, by an answer of another server."""
     current = RunnerInstance.objects.filter(pk__in=list(polls), deposed_at__isnull=True).select_related("runner")
     seen = [(instance, polls[instance.pk]) for instance in current]
     with write_transaction():
         _note_seen(seen, now)
-    return polls.keys() - {instance.pk for instance, _ in seen}
+    having = {holder_id for holder_id, holding in holdings_of(polls).items() if holding.claims or holding.stopping}
+    return polls.keys() - {instance.pk for instance, _ in seen} | having
 
 
 def _current_instances(runner_ids: set[str]) -> dict[str, RunnerInstance]:

@@ -341,7 +341,11 @@ class Desk:
             )
             return
         held.cancels = self._cancels(held.visit, held.holder_id, held.request.listed.keys() - holding.claims, read_at)
-        if self._told.news(held.holder_id, held.cancels):
+        is_lost = not held.request.is_anonymous and bool(holding.claims.keys() - held.request.listed.keys())
+        if is_lost:
+            # An answer that it never heard, of another server whose signal was lost: its next poll is looked at.
+            self._presence.forget([held.holder_id])
+        if is_lost or self._told.news(held.holder_id, held.cancels):
             held.finish()
 
     async def _see_unseen(self) -> None:

@@ -16,6 +16,7 @@ from scheduler.api.work.presence import Presence
 from scheduler.domain.polls import OpenPoll, PollRequest
 from scheduler.models import QueueEntry, Run
 from scheduler.services.cancel import cancel_runs
+from scheduler.services.claim import claim_due
 from scheduler.services.identities import release_identity
 from scheduler.services.poll import open_poll
 from scheduler.services.wake import CHANNEL, Signal, deliver
@@ -221,6 +222,20 @@ def test_the_look_that_comes_after_ends_the_poll_of_a_deposed_instance(monkeypat
         assert answer.json()["error"] == "instance_deposed"
         assert later.looks.count == 1
         assert later.runner.poll(max_inflight=1).status_code == 409
+        assert later.looks.count == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_look_that_comes_after_finds_an_answer_of_another_server_that_was_lost(monkeypatch, unheard):
+    """Nothing is said of it here, as if the connection that listens had been cut."""
+    with live_edge() as server:
+        later = Later(server, monkeypatch)
+        entry, holder = due_run(max_losses=5), RunnerInstance.objects.get()
+        assert len(claim_due(database_now(), 1, holder.pk, [entry.lane_id]).claimed) == 1
+        answer = later.runner.start(max_inflight=1).result(15)  # and not held for its half minute
+        assert (answer.status_code, answer.json()["work"]) == (200, [])
+        assert later.looks.count == 1
+        assert [work["attempt"] for work in later.runner.work(max_inflight=1)] == [2]
         assert later.looks.count == 2
 
 
