@@ -190,7 +190,7 @@ RECORDS = [
         name="api-json-404",
         mechanism="An unknown path under /v1 is JSON, also while DEBUG is on.",
         file="scheduler/api/urls.py",
-        old='    re_path(r"^v1(?:/.*)?$", not_found),\n',
+        old='    re_path(r"^v1(?:/.*)?$", csrf_exempt(not_found)),\n',
         new="",
         red=[ACCESS + "test_an_unknown_path_is_404_in_json_and_never_a_redirect"],
     ),
