@@ -13,9 +13,6 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.db import connection
-from django.db.backends.base.operations import BaseDatabaseOperations
-
-from tests.support.audit import flush_unguarded
 
 # The same examples in every run: a red test is then somebody's change. RANDOM_EXAMPLES=1 looks for new ones.
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
@@ -95,9 +92,12 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 @pytest.fixture(scope="session", autouse=True)
 def flush_of_the_audit() -> Iterator[None]:
     """Let the flush after a test empty the audit too, which the database refuses everybody else."""
+    from tests.support.audit import flush_unguarded  # its models need what is not set up when this file is read
+
     with pytest.MonkeyPatch.context() as patch:
-        flush = BaseDatabaseOperations.execute_sql_flush
-        patch.setattr(BaseDatabaseOperations, "execute_sql_flush", partialmethod(flush_unguarded, flush))
+        operations = type(connection.ops)
+        flush = operations.execute_sql_flush
+        patch.setattr(operations, "execute_sql_flush", partialmethod(flush_unguarded, flush))
         yield
 
 
