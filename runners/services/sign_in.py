@@ -51,8 +51,10 @@ def end_sign_in(address: str, name: str) -> None:
 
 
 def spend_code(name: str, code: str, now: datetime) -> bool:
-    """Let a one-time code of ``name`` open once within a window; False where it has, on whichever server."""
-    digest = hashlib.sha256(f"{name}\n{code.strip()}".encode("utf-8", "surrogatepass")).hexdigest()[:40]
+    """Let a one-time code of ``name`` open once within a window; False where it has, on whichever server, however it
+    was written: ``123-456`` opens what ``123456`` does."""
+    plain = "".join(filter(str.isalnum, code)).lower()
+    digest = hashlib.sha256(f"{name}\n{plain}".encode("utf-8", "surrogatepass")).hexdigest()[:40]
     with write_transaction():
         row, is_new = SignInCount.objects.get_or_create(key=f"code:{digest}", defaults={"began_at": now})
         if is_new:

@@ -19,7 +19,8 @@ from runners.models import ApiClient, ApiKey, AuditEvent
 from runners.queries.principals import principal_of
 from runners.services.clients import create_client, issue_key
 from runners.services.declared import apply_declared
-from tests.support.races import together
+from tests.support.polling import poll_until
+from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock, together
 
 OLD, NEW = "croniq_" + "o" * 33, "croniq_" + "n" * 33
 START = "CRONIQ_API_CLIENT_"
@@ -112,6 +113,17 @@ def test_a_variable_that_is_gone_switches_its_client_off_and_comes_back(now):
     assert principal_of(OLD, now).scopes == {"jobs:write"}
 
 
+def test_what_is_declared_is_in_the_audit_by_whoever_declared_it(now):
+    for declarations in (billing(), billing(NEW, BILLING_SCOPES="jobs:write"), ()):
+        apply_declared(declarations, now)
+    told = list(AuditEvent.objects.order_by("pk").values_list("action", "actor_type", "actor_id", "target_id"))
+    actions = ["created", "updated", "updated"], ["issued", "issued", "revoked"]
+    assert sorted(action for action, *_ in told) == sorted(
+        [*(f"api_client.{verb}" for verb in actions[0]), *(f"api_key.{verb}" for verb in actions[1])]
+    )
+    assert {tuple(who) for _, *who in told} == {("system", "environment", "billing")}
+
+
 @pytest.mark.parametrize("case", ["by hand", "another tenant", "another's key"])
 def test_what_contradicts_stops_the_start_and_changes_nothing(now, case):
     if case == "by hand":
@@ -133,6 +145,21 @@ def test_servers_that_start_at_once_make_one_client(now):
     changes = together([lambda: apply_declared(billing(), now)] * 4)
     assert sorted(map(len, changes)) == [0, 0, 0, 2]
     assert (ApiClient.objects.count(), ApiKey.objects.count()) == (1, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_client_that_is_made_by_hand_at_this_moment_is_a_conflict(now, database):
+    if database != "postgresql":
+        pytest.skip("one writer at a time on SQLite")
+    with Session() as other, Session() as starting:
+        other.begin()
+        other.run(create_client, "billing", ["jobs:read"], now)
+        pid = starting.backend_pid
+        applied = starting.start(apply_declared, billing(), now)
+        poll_until(lambda: is_waiting_for_lock(pid) or applied.done(), what="the name is waited for")
+        other.commit()
+        assert isinstance(applied.exception(DEADLINE_SECONDS), Conflict)
+    assert not ApiKey.objects.exists()
 
 
 # By nobody else

@@ -52,6 +52,13 @@ def test_a_last_superuser_may_become_an_admin_by_role(now):
     assert has_admin()
 
 
+def test_who_is_no_admin_any_more_has_no_admin_site(ada, now):
+    person("bea", "admin")
+    assert edit_person(ada.pk, now, roles=["admin", "viewer"]).is_staff
+    edit_person(ada.pk, now, roles=["viewer"])
+    assert not User.objects.get(username="ada").is_staff
+
+
 def test_where_there_was_none_there_need_be_none(now):
     olga = person("olga", "operator")
     assert edit_person(olga.pk, now, is_active=False).is_active is False

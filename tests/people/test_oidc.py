@@ -101,6 +101,11 @@ HOSTILE = {
     "a secret for a key": {"signed_by": "the public key"},
     "no id_token": {"signed_by": "not at all"},
     "no subject": {"id_token": {"sub": ""}},
+    "for ever": {"id_token": {"exp": None}},
+    "a provider by another name": {
+        "configuration": {"issuer": "https://another.example"},
+        "id_token": {"iss": "https://another.example"},
+    },
 }
 
 

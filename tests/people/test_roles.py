@@ -28,6 +28,8 @@ def test_every_role_may_what_the_one_before_it_may():
     beyond = {"scheduler.exec_job", "runners.change_apikey", "runners.view_apikey", "auth.change_user"}
     assert beyond <= admin
     assert not beyond & operator
+    # What a permission is is no administrator's business.
+    assert {name.split("_")[1] for name in admin if name.startswith("auth.")} == {"user", "group"}
 
 
 def test_the_scopes_of_each_role():

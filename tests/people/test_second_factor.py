@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from runners.services.sign_in import MOST_PER_ACCOUNT
+from runners.services.sign_in import MOST_PER_ACCOUNT, spend_code
 from tests.people.conftest import PASSWORD, person
 from tests.scheduler.dashboard.markup import Page
 
@@ -97,6 +97,20 @@ def test_a_code_opens_once_on_all_servers(client, vera):
     assert not is_signed_in(second)
 
 
+def test_a_code_opens_once_however_it_is_written(client, vera):
+    sign_in(client)
+    code = codes_of(turn_on(client))[2]
+    for written, status in ((code, 302), (f"{code[:3]}-{code[3:]}", 200), (f"{code[:3]} {code[3:]}", 200)):
+        cache.clear()  # another server's memory
+        other = Client()
+        sign_in(other)
+        assert other.post("/sign-in/code", {"code": written}).status_code == status
+
+
+def test_two_people_may_have_the_same_code(now):
+    assert [spend_code(name, "123456", now) for name in ("vera", "otto", "vera")] == [True, True, False]
+
+
 def test_codes_are_guessed_so_often_and_no_more(client, vera):
     sign_in(client)
     secret = turn_on(client)
@@ -108,6 +122,19 @@ def test_codes_are_guessed_so_often_and_no_more(client, vera):
     assert refused.status_code == 429
     assert 0 < int(refused["Retry-After"]) <= 900
     assert not is_signed_in(other)
+
+
+def test_a_right_code_forgives_the_wrong_ones(client, vera):
+    sign_in(client)
+    secret = turn_on(client)
+    other = Client()
+    sign_in(other)
+    for _ in range(MOST_PER_ACCOUNT - 1):
+        other.post("/sign-in/code", {"code": "000000"})
+    assert other.post("/sign-in/code", {"code": codes_of(secret)[2]}).status_code == 302
+    again = Client()
+    sign_in(again)
+    assert [again.post("/sign-in/code", {"code": "000000"}).status_code for _ in range(2)] == [200, 200]
 
 
 def test_a_recovery_code_opens_once(client, vera):

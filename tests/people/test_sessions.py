@@ -6,6 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.kernel.rates import Rate
+from runners.api.limits import PerKey
 from runners.models import AuditEvent
 from runners.services.clients import issue_key
 from scheduler.models import Job, Run
@@ -91,3 +94,14 @@ def test_who_loses_a_role_loses_it_at_once(client_as):
     assert client.post("/v1/trigger", {"job_key": "a:b"}, **JSON).status_code == 200
     User.objects.get().groups.clear()
     assert client.post("/v1/trigger", {"job_key": "a:b"}, **JSON).status_code == 403
+
+
+def test_a_person_uses_up_no_api_clients_rate(client_as, settings):
+    settings.CRONIQ_RATE_PER_KEY = Rate(1, 3600)
+    client = client_as("viewer")
+    key = issue_key(ApiClientFactory(pk=User.objects.get().pk, scopes=["jobs:read"]), DatabaseClock().now())
+    try:
+        assert [client.get("/v1/jobs").status_code for _ in range(2)] == [200, 429]
+        assert Client().get("/v1/jobs", headers={"Authorization": f"ApiKey {key}"}).status_code == 200
+    finally:
+        PerKey.buckets.forget()

@@ -75,6 +75,13 @@ def test_who_gets_in_begins_anew_and_does_not_use_up_his_address(now):
     assert set(SignInCount.objects.values_list("attempts", flat=True)) == {0}
 
 
+def test_who_gets_in_after_his_count_was_begun_anew_is_no_error(now):
+    begin_sign_in(HOME, "vera", now)
+    for _ in range(2):
+        end_sign_in(HOME, "vera")
+    assert SignInCount.objects.get().attempts == 0
+
+
 def test_who_signs_in_often_is_let_in(clock):
     person("vera", "viewer")
     for _ in range(MOST_PER_ACCOUNT + 2):

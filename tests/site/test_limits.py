@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from croniq_site.kernel.rates import MOST_NAMES, Buckets, Rate, network_of
-from runners.api.limits import ADDRESSES, GUESSES, MOST_GOOD, Guesses, PerKey
+from runners.api.limits import ADDRESSES, GUESSES, LONGEST_HEADER, MOST_GOOD, Guesses, PerKey
 from tests.scheduler.edge.helpers import FakeRunner, due_run
 from tests.support.server import live_edge
 
@@ -44,6 +44,7 @@ def test_wrong_keys_close_the_door_to_their_address_but_not_to_keys_that_are_kno
         elsewhere = {"authorization": "ApiKey croniq_wrong", **ELSEWHERE}
         for path in ("/v1/openapi.yaml", "/health", "/static/croniq.css"):  # where nobody looks at it
             assert server.http.get(path, headers=elsewhere).status_code == 200
+        assert server.http.get("/v1/nothing", headers=elsewhere).status_code == 404
         assert is_refused(server.get("/v1/jobs", key="croniq_wrong"))
         assert is_refused(server.get("/v1/jobs", key=fresh))  # it might be one more guess
         # 429 is nothing that a runner knows; a passing fault is 503.
@@ -109,6 +110,8 @@ def test_what_is_remembered_is_bounded(settings):
     for number in range(MOST_GOOD + 5):
         guesses.good(str(number))
     assert len(guesses._good) == MOST_GOOD
+    guesses.good("x" * (LONGEST_HEADER + 1))
+    assert not guesses.is_known("x" * (LONGEST_HEADER + 1))
 
 
 @pytest.mark.parametrize(

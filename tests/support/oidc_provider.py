@@ -2,7 +2,8 @@
 
 `python -m tests.support.oidc_provider` serves on a free port of 127.0.0.1, prints its issuer and ends with its stdin.
 Whoever comes to ``/authorize`` is signed in as what was last told to ``/next`` (a JSON object): ``claims`` of the
-id_token and of userinfo, ``id_token`` over them, and ``signed_by`` for a token that is signed as it should not be.
+id_token and of userinfo, ``id_token`` over them, ``signed_by`` for a token that is signed as it should not be, and
+``configuration`` over what discovery says.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class Handler(BaseHTTPRequestHandler):
             "id_token_signing_alg_values_supported": ["RS256"],
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
+            **self.server.next.get("configuration", {}),
         }
 
     def _authorize(self, query: dict[str, str]) -> None:

@@ -269,8 +269,15 @@ def test_a_redirect_keeps_the_method_and_the_body_where_http_says_so(status: str
     ]
 
 
-def test_a_redirect_to_another_host_needs_a_word_and_takes_no_header_of_the_actions_along() -> None:
-    with serving(fine) as other, serving(redirecting("307 x", other.url("/b", host="localhost"))) as server:
+def test_a_redirect_without_the_body_is_without_its_type() -> None:
+    with serving(redirecting("303 x", "/b")) as server:
+        send(http(method="POST", url=server.url(), json={"a": 1}, follow_redirects="same_host"))
+    assert ["content-type" in request.headers for request in server.requests] == [True, False]
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"], ids=["another host", "another port"])
+def test_a_redirect_to_another_host_needs_a_word_and_takes_no_header_of_the_actions_along(host: str) -> None:
+    with serving(fine) as other, serving(redirecting("307 x", other.url("/b", host=host))) as server:
         action = {"url": server.url(), "method": "POST", "body": "x", "headers": {"X-Token": "t", "Accept": "a/b"}}
         error = failure(http(**action, follow_redirects="same_host"))
         assert error.endswith('which is another host, and follow_redirects is not "any"')
@@ -280,7 +287,7 @@ def test_a_redirect_to_another_host_needs_a_word_and_takes_no_header_of_the_acti
     assert (request.body, request.headers["accept"], request.headers["host"]) == (
         b"x",
         "a/b",
-        f"localhost:{other.port}",
+        f"{host}:{other.port}",
     )
     assert not request.headers.keys() & {"x-token", "idempotency-key", "x-croniq-execution-id"}
 
@@ -442,6 +449,15 @@ def test_a_bound_that_cuts_a_secret_in_two_shows_neither_half() -> None:
         action = http(method="POST", url=server.url(), body={"secret": "TOKEN", "prefix": "x"}, max_response=12)
         writer = send(action, environ={"CRONIQ_SECRET_TOKEN": "0123456789"})
     assert writer.of("response") == ["/", "None", "x"]
+
+
+def test_an_answer_that_repeats_the_path_of_a_secret_url_does_not_tell_it() -> None:
+    with serving(lambda request, peer: peer.reply(request.target.encode())) as server:
+        environ = {"CRONIQ_SECRET_HOOK": server.url("/hooks/t0ken-t0ken")}
+        assert send(http(url={"secret": "HOOK"}), environ=environ).of("response") == ["***"]
+        # What is too short to be a secret would hide half of every line.
+        environ = {"CRONIQ_SECRET_HOOK": server.url("/a")}
+        assert send(http(url={"secret": "HOOK"}), environ=environ).of("response") == ["/a"]
 
 
 def test_a_redirect_that_repeats_a_secret_does_not_tell_it() -> None:

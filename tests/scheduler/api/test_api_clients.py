@@ -111,7 +111,7 @@ def test_nobody_gives_what_it_has_not(api, now):
     refused = [
         keeper.post(CLIENTS, {"name": "mighty", "scopes": ["admin"]}),
         keeper.put(f"{CLIENTS}/{reader.pk}", {"scopes": ["jobs:read", "jobs:exec"]}),
-        keeper.put(f"{CLIENTS}/{mighty.pk}", {"is_active": False}),
+        keeper.put(f"{CLIENTS}/{mighty.pk}", {"is_active": False, "scopes": ["jobs:read"]}),
         keeper.post(KEYS, {"client_id": mighty.pk}),
         keeper.post(f"{KEYS}/{key.pk}/rotate"),
         keeper.delete(f"{KEYS}/{key.pk}"),
@@ -140,6 +140,8 @@ def test_a_tenant_keeps_to_its_own(api, now):
     assert made.json()["tenant"] == "shop"
     for tenant in (None, "other"):
         answer = own.post(CLIENTS, {"name": "theirs", "scopes": ["api-clients:admin"], "tenant": tenant})
+        assert (answer.status_code, list(answer.json()["fields"])) == (400, ["tenant"])
+        answer = own.put(f"{CLIENTS}/{made.json()['id']}", {"tenant": tenant})
         assert (answer.status_code, list(answer.json()["fields"])) == (400, ["tenant"])
 
 

@@ -7,10 +7,12 @@ from uuid import uuid4
 
 import pytest
 
+from croniq_site.kernel.errors import Conflict
 from runners.models import AuditEvent
 from scheduler.models import DeadLetter, QueueEntry, Run
 from scheduler.queries import bulk
 from scheduler.services.bulk import cancel_many
+from scheduler.services.replays import replay_run
 from tests.factories import DeadLetterFactory, JobFactory, QueueEntryFactory, RunFactory
 from tests.scheduler.conformance.snapshots import everything
 from tests.scheduler.planning.support import ACTOR
@@ -193,6 +195,9 @@ def test_what_has_not_ended_was_skipped_or_is_of_a_deleted_job_is_not_done_again
     gone = RunFactory(dead=True, job=JobFactory(deleted_at=now, is_active=False))
     ids = [str(queue["a:one"]["waiting"]), str(skipped.pk), str(gone.pk)]
     assert counted(api(), REPLAY, ids=ids)["matched"] == 0
+    with pytest.raises(Conflict) as refused:  # where it was deleted after the look
+        replay_run(gone.pk, now, ACTOR)
+    assert refused.value.code == "job_deleted"
 
 
 # Letters
@@ -208,6 +213,14 @@ def test_letters_are_replayed_as_counted_and_one_that_is_too_old_says_why(api, n
     assert [(row["id"], row["error"]) for row in result["refused"]] == [(str(old.pk), "stale_replay")]
     assert done(client, LETTERS, ids=[str(old.pk), str(fresh.pk)], force=True)["ids"] == [str(old.pk)]
     assert Run.objects.filter(kind="replay").count() == 2
+
+
+def test_letters_that_were_replayed_or_whose_job_is_deleted_are_not_counted(api, now):
+    DeadLetterFactory(job__deleted_at=now, job__is_active=False, created_at=now)
+    replayed = DeadLetterFactory(created_at=now)
+    client = api("dead-letters:write")
+    assert done(client, LETTERS, ids=[str(replayed.pk)])["changed"] == 1
+    assert counted(client, LETTERS, all=True)["matched"] == 0
 
 
 def test_letters_are_thrown_away_as_counted(api, now):

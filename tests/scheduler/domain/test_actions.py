@@ -98,6 +98,7 @@ def test_a_request_has_one_form(action: dict[str, Any], kept: dict[str, Any]) ->
         ("action.body", {"body": "\x00"}),
         ("action.body", {"body": {"a": "b"}}),
         ("action.json", {"json": {"a": {"secret": 5}}}),
+        ("action.json", {"json": [{"a": [{"secret": 5}]}]}),
         ("action.json", {"json": {"secret": "hello there"}}),
         ("action.json", {"json": float("nan")}),
         ("action.json", {"json": "\ud800"}),

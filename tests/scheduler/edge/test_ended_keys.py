@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 
 from runners.models import ApiClient, ApiKey, AuditEvent
 from runners.queries.principals import live_principals
 from runners.services.clients import edit_client, revoke_keys, rotate_key
+from runners.services.declared import ENVIRONMENT, apply_declared
 from scheduler.api.work import auth, desk
 from tests.factories import ApiClientFactory, ApiKeyFactory
 from tests.scheduler.edge.helpers import DEADLINE_SECONDS, FakeRunner, Gate, database_now, result
@@ -47,7 +49,12 @@ def rotate_at_once() -> None:
     rotate_key(ApiKey.objects.get().pk, database_now(), timedelta(0))
 
 
-ENDS = {revoke: 401, switch_off: 401, take_the_scope: 403, rotate_at_once: 401}
+def declare_it_no_more() -> None:
+    ApiClient.objects.update(managed_by=ENVIRONMENT)
+    apply_declared((), database_now())
+
+
+ENDS = {revoke: 401, switch_off: 401, take_the_scope: 403, rotate_at_once: 401, declare_it_no_more: 401}
 
 
 @pytest.mark.parametrize(("end", "status"), ENDS.items(), ids=[end.__name__ for end in ENDS])
@@ -148,3 +155,49 @@ def test_what_rolls_back_ends_nobody(server):
     other = FakeRunner(server, server.key(), "other").hold()
     assert not held.done()
     assert not other.done()
+
+
+def test_what_is_remembered_of_keys_is_bounded(server, monkeypatch):
+    monkeypatch.setattr(auth, "MOST_KEYS", 2)
+    keys = server.application.edge.keys
+    runners = [FakeRunner(server, server.key(), f"r{number}") for number in range(4)]
+    for runner in runners:
+        assert runner.poll(max_inflight=0).status_code == 200
+        assert len(keys._known) <= 2
+    for runner in runners:
+        held = runner.hold()
+        revoke_keys([ApiKey.objects.filter(revoked_at=None).earliest("pk").pk], database_now())
+        assert result(held).status_code == 401
+        assert len(keys._turned_away) <= 3
+
+
+def test_keys_that_cannot_be_looked_at_again_are_looked_up(server, monkeypatch):
+    """The database is away when it is heard that a key ended."""
+    runner, keys = FakeRunner(server, server.key()), server.application.edge.keys
+    assert runner.poll(max_inflight=0).status_code == 200
+    looked = threading.Event()
+
+    def away(key_ids: set[int]) -> None:
+        looked.set()
+        raise OperationalError("the connection is closed")
+
+    monkeypatch.setattr(keys, "_look_at", away)
+    revoke()
+    assert looked.wait(DEADLINE_SECONDS)
+    poll_until(lambda: runner.poll(max_inflight=0).status_code == 401, what="the key is refused")
+
+
+def test_what_is_said_while_keys_are_looked_at_is_looked_at_too(server, monkeypatch):
+    """The first look has read when the key is revoked, and has yet to say what it read."""
+    runner, keys = FakeRunner(server, server.key()), server.application.edge.keys
+    assert runner.poll(max_inflight=0).status_code == 200
+    gate, heard = Gate(keys._look_at), threading.Event()
+    monkeypatch.setattr(keys, "_look_at", gate.after)
+    edit_client(ApiClient.objects.get().pk, database_now(), name="renamed")
+    assert gate.finished.wait(DEADLINE_SECONDS)
+    looked = keys.look_again
+    monkeypatch.setattr(keys, "look_again", lambda: (looked(), heard.set()))
+    revoke()
+    assert heard.wait(DEADLINE_SECONDS)
+    gate.open.set()
+    poll_until(lambda: runner.poll(max_inflight=0).status_code == 401, what="the key is refused")

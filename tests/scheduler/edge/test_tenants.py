@@ -46,3 +46,13 @@ def test_a_run_of_the_same_tenant_is_late_and_noted(say):
         runner.poll(max_inflight=0)
         assert say(runner, entry.run_id).status_code == 409
         assert AuditEvent.objects.get(action="run.late_word").tenant == "mine"
+
+
+def test_a_runner_of_a_tenant_is_given_its_tenants_work_alone():
+    theirs = due_run(job=JobFactory(tenant="theirs", lane=LaneFactory(tenant="theirs")))
+    mine = due_run(job=JobFactory(tenant="mine", lane=LaneFactory(tenant="mine")))
+    with live_edge(hold_seconds=0.1) as server:
+        own = FakeRunner(server, server.key(tenant="mine"), "own").work()
+        assert [given["execution_id"] for given in own] == [str(mine.run_id)]
+        everybodys = FakeRunner(server, server.key(), "everybodys").work()
+        assert [given["execution_id"] for given in everybodys] == [str(theirs.run_id)]

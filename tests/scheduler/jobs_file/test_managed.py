@@ -11,6 +11,8 @@ from django.urls import reverse
 
 from calendars.models import Calendar
 from croniq_site.kernel.errors import Conflict
+from runners.services.audit import Event, record_events
+from runners.services.file_managed import APPLIED, FILE, refuse_file_managed
 from scheduler.models import Job, Run, Trigger
 from scheduler.services.jobs import save_job
 from scheduler.services.jobs_file import unadopt
@@ -127,3 +129,9 @@ def test_the_admin_says_so_and_saves_nothing(applied, client):
     answer = client.post(url, form, follow=True)
     assert "is declared in the jobs file croniq.yaml" in answer.content.decode()
     assert snapshot() == before
+
+
+def test_the_file_of_another_tenant_is_not_named(now, db):
+    record_events([Event(APPLIED, "jobs_file", name, ACTOR, name) for name in ("mine", "theirs")], now)
+    with pytest.raises(Conflict, match="the jobs file mine:"):
+        refuse_file_managed("job", "a:b", FILE, "mine", by="api")

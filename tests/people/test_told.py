@@ -1,0 +1,30 @@
+"""What the audit keeps of people whom Django's admin makes and deletes: never what opens something."""
+
+from __future__ import annotations
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from runners.models import AuditEvent
+from tests.people.conftest import PASSWORD
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_the_admin_saves_of_people_is_told_without_their_secrets(admin_client: Client):
+    form = {"username": "vera", "password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
+    assert admin_client.post(reverse("admin:auth_user_add"), form).status_code == 302
+    vera = User.objects.get(username="vera")
+    factor = Authenticator.objects.create(user=vera, type=Authenticator.Type.TOTP, data={"secret": "JBSWY3DP"})
+    for page, pk in (("mfa_authenticator", factor.pk), ("auth_user", vera.pk)):
+        assert admin_client.post(reverse(f"admin:{page}_delete", args=[pk]), {"post": "yes"}).status_code == 302
+    events = AuditEvent.objects.order_by("pk")
+    actions = ["user.created", "mfa_authenticator.deleted", "user.deleted"]
+    assert list(events.values_list("action", flat=True)) == actions
+    told = str(list(events.values_list("diff", flat=True)))
+    assert "'vera'" in told
+    assert vera.password not in told
+    assert "JBSWY3DP" not in told
