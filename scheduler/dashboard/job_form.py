@@ -82,8 +82,9 @@ def preview(request: HttpRequest, now: datetime) -> HttpResponse:
         raise InvalidInput.of("number", "This is the number of a schedule.")
     one = job_fields.trigger_form(request.GET, int(number))
     trigger = Trigger.objects.select_related("job").filter(pk=one.trigger_id).first() if one.id else None
-    tenant = trigger.job.tenant if trigger is not None else DEFAULT_TENANT
-    _look_ahead(one, trigger, _preview_key(request.GET.get("key") or request.GET.get("job_key", "")), tenant, now)
+    job_key = _preview_key(request.GET.get("key") or request.GET.get("job_key", ""))
+    job = job_of_key(job_key) if job_key != PREVIEW_KEY else None
+    _look_ahead(one, trigger, job_key, job.tenant if job is not None else DEFAULT_TENANT, now)
     return render(request, "dashboard/_preview.html", {"one": one})
 
 

@@ -42,28 +42,32 @@ def save_job(
     actor: Actor,
     principal: Principal | None = None,
     partial: bool = False,
+    keeps: bool = False,
     managed_by: str = "api",
     reverting: Reverting | None = None,
 ) -> tuple[Job, bool]:
     """Make or edit the job that ``fields["job_key"]`` names; return it and whether it is new.
 
     ``fields`` are those of the wire, null = default; a missing one is untouched if ``partial`` (then the job must
-    exist), else the default. ``principal`` None is trusted (a command, an administrator). An edit reaches runs that
-    wait: their lane, lease, timeout and limits. Saving what is there already changes nothing. ``managed_by``: who
-    writes, and who has the say in a job that is new. ``reverting``: the edit takes an earlier one back.
+    exist) and, in a job that exists, if ``keeps``; else it is the default. ``principal`` None is trusted (a command,
+    an administrator). An edit reaches runs that wait: their lane, lease, timeout and limits. Saving what is there
+    already changes nothing. ``managed_by``: who writes, and who has the say in a job that is new. ``reverting``: the
+    edit takes an earlier one back.
 
     Raises InvalidInput by field, NotFound (unknown, or another tenant's), Forbidden (an action without ``jobs:exec``),
     Conflict ``file_managed``, and ``changed_since`` of `Reverting`.
     """
     job_key = job_key_of("job_key", fields.get("job_key"))
-    columns = job_columns({name: value for name, value in fields.items() if name != "managed_by"}, partial=partial)
+    told = {name: value for name, value in fields.items() if name != "managed_by"}
+    columns = job_columns(told, partial=partial)
     _refuse_foreign_tenant(columns, principal)
     # The loser of two that make the job at once finds the winner's the second time.
     for is_last in (False, True):
         try:
             with write_transaction():
                 job = lock_job_of_key(job_key, principal) if partial else find_job_of_key(job_key, principal)
-                named = _with_group(columns, job, principal)
+                is_edit = keeps and job is not None
+                named = _with_group(job_columns(told, partial=True) if is_edit else columns, job, principal)
                 if job is not None:
                     refuse_file_managed("job", job.job_key, job.managed_by, job.tenant, by=managed_by)
                     return _edit(job, named, now, actor, principal, fields.get("managed_by"), reverting), False

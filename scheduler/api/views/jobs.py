@@ -55,15 +55,13 @@ class Jobs(ApiView):
 
     @openapi.documented(
         "saveJob",
-        "Create a job, or update the one with this key: 201 or 200.",
+        "Create a job, or change the one with this key, of which stays what is missing: 201 or 200.",
         {200: schema.SavedJobAnswer, 201: schema.SavedJobAnswer},
         body=schema.JobBody,
         refuses=(400, 404, 409, 413),
     )
     def post(self, request: Request) -> Response:
-        job, created = job_services.save_job(
-            self.body, self.now, actor_of(self), principal=self.principal, partial=False
-        )
+        job, created = job_services.save_job(self.body, self.now, actor_of(self), principal=self.principal, keeps=True)
         return Response(wire.saved_job_body(job, lacking_capabilities(job, self.now)), status=201 if created else 200)
 
 

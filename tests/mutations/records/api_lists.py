@@ -105,4 +105,15 @@ RECORDS = [
         new="        if False:\n",
         red=[DIAGNOSTICS + "test_a_key_of_one_tenant_does_not_see_what_is_of_all"],
     ),
+    Mutation(
+        name="post-leaves-what-is-missing",
+        mechanism="A POST of a job that is there changes what it names and nothing else: it cannot lose an action.",
+        file="scheduler/services/jobs.py",
+        old="                is_edit = keeps and job is not None\n",
+        new="                is_edit = False\n",
+        red=[
+            "tests/scheduler/api/test_partial_updates.py"
+            "::test_a_post_of_a_job_that_is_there_leaves_what_it_does_not_name"
+        ],
+    ),
 ]

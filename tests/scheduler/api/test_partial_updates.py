@@ -142,3 +142,11 @@ def test_a_calendar_keeps_what_is_not_named(api):
     assert client.put(path, {"description": "ours"}).json()["rules"] == made["rules"] != []
     assert client.put(path, {"rules": []}).json()["rules"] == []
     assert client.get(path).json()["timezone"] == "Europe/Vienna"
+
+
+def test_a_post_of_a_job_that_is_there_leaves_what_it_does_not_name(jobs, api):
+    """Also where the caller could not have given it back: an action needs a scope of its own."""
+    client, _, before = jobs
+    answer = api("jobs:read", "jobs:write").post("/v1/jobs", {"job_key": "test:set", "timeout": "10s"})
+    assert answer.status_code == 200, answer.content
+    assert settings_of(client.get("/v1/jobs/test:set").json()) == {**before, "timeout": "10s"}

@@ -332,6 +332,14 @@ def test_what_cannot_be_a_schedule_is_said_in_its_preview(viewer, fields):
     assert answer.content.count(b'class="wrong"') == 1
 
 
+def test_a_new_schedule_is_previewed_with_the_calendars_of_its_jobs_tenant(viewer):
+    JobFactory(job_key="ops:theirs", tenant="other")
+    CalendarRuleFactory(calendar=CalendarFactory(name="office", tenant="other"), weekdays=[1, 2, 3, 4, 5])
+    fields = {"t0-text": "0 2 * * *", "t0-calendar": "office"}
+    assert "There is no calendar of that name." in previewed(viewer, **fields)
+    assert "At 02:00" in previewed(viewer, **fields, key="ops:theirs")
+
+
 @pytest.mark.parametrize("fields", [{"number": "x"}, {"t0-kind": "moon"}, {"t0-id": "7"}])
 def test_a_preview_of_nonsense_is_400(viewer, fields):
     assert viewer.get("/jobs/preview", fields).status_code == 400
