@@ -55,7 +55,7 @@ class JobAnswer(serializers.Serializer):
     tenant = text()
     description = text()
     metadata = anything()
-    action = anything(allow_null=True)
+    action = anything()  # null too: with allow_null it would be two schemas, both of which null fits
     tags = texts()
     managed_by = text()
     timeout = period()

@@ -43,6 +43,19 @@ def test_each_operation_says_which_scope_its_key_must_have(document):
             assert said == ([] if scope == "public" else [[scope]]), (method, path)
 
 
+def test_where_one_of_several_shapes_fits_none_of_them_fits_everything(document):
+    """Of `oneOf` exactly one may fit: beside a shape without a bound no other ever does."""
+
+    def each(part):
+        yield part
+        for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+            yield from each(inner)
+
+    chosen = [part["oneOf"] for part in each(document) if isinstance(part, dict) and "oneOf" in part]
+    assert chosen
+    assert not [shapes for shapes in chosen if {} in shapes]
+
+
 def test_each_link_leads_to_an_operation_by_what_the_answer_has(document):
     named = operations(document)
     for (source, status), targets in links.LINKS.items():
