@@ -6,6 +6,7 @@ ACCESS = "tests/scheduler/dashboard/test_access.py::"
 JOBS = "tests/scheduler/dashboard/test_jobs.py::"
 RUNS = "tests/scheduler/dashboard/test_runs.py::"
 RUN = "tests/scheduler/dashboard/test_run.py::"
+LOG = "tests/scheduler/dashboard/test_log.py::"
 MARKUP = "tests/scheduler/dashboard/test_markup.py::"
 COUNTS = "tests/scheduler/dashboard/test_query_counts.py::"
 WORDS = "tests/scheduler/dashboard/test_words.py::"
@@ -166,32 +167,32 @@ RECORDS = [
     Mutation(
         name="pages-log-state-before-lines",
         mechanism="The state of a run is read before its lines, so that its end is told only after its last line.",
-        file="scheduler/dashboard/runs.py",
+        file="scheduler/dashboard/log.py",
         old="""\
-    detail = _detail(run_id, now)
+    detail = detail_of(run_id, now)
     lines = log_lines(run_id, after=after, limit=max(0, min(LOG_CHUNK, MOST_LINES - shown)))
 """,
         new="""\
     lines = log_lines(run_id, after=after, limit=max(0, min(LOG_CHUNK, MOST_LINES - shown)))
-    detail = _detail(run_id, now)
+    detail = detail_of(run_id, now)
 """,
-        red=[RUN + "test_a_line_that_is_written_in_the_last_moment_is_not_missed"],
+        red=[LOG + "test_a_line_that_is_written_in_the_last_moment_is_not_missed"],
     ),
     Mutation(
         name="pages-log-bound",
         mechanism="At most 10,000 lines are put into one page.",
-        file="scheduler/dashboard/runs.py",
+        file="scheduler/dashboard/log.py",
         old="limit=max(0, min(LOG_CHUNK, MOST_LINES - shown))",
         new="limit=LOG_CHUNK",
-        red=[RUN + "test_a_long_log_is_loaded_in_pieces_and_ends_at_its_bound"],
+        red=[LOG + "test_a_long_log_is_loaded_in_pieces_and_ends_at_its_bound"],
     ),
     Mutation(
         name="pages-log-winding-down",
         mechanism="The log of a cancelled run is followed until its handler is gone.",
-        file="scheduler/dashboard/runs.py",
+        file="scheduler/dashboard/log.py",
         old="return detail.row.completed_at is not None and not detail.row.is_winding_down",
         new="return detail.row.completed_at is not None",
-        red=[RUN + "test_what_a_handler_still_says_after_a_cancel_is_followed"],
+        red=[LOG + "test_what_a_handler_still_says_after_a_cancel_is_followed"],
     ),
     Mutation(
         name="pages-last-result",
