@@ -18,6 +18,10 @@ class Runner(models.Model):
     last_poll_at = models.DateTimeField()
     takeovers = models.PositiveIntegerField(default=0)
     flapping_reported_at = models.DateTimeField(null=True, blank=True)
+    drained_at = models.DateTimeField(
+        null=True, blank=True, help_text="since when it finishes what it holds and takes no more; null: it takes work"
+    )
+    drain_reason = models.CharField(max_length=255, blank=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["runner_id"], name="runner_one_owner_per_id")]
@@ -38,6 +42,9 @@ class RunnerInstance(models.Model):
     first_seen_at = models.DateTimeField()
     last_poll_at = models.DateTimeField()
     deposed_at = models.DateTimeField(null=True, blank=True)
+    is_drained = models.BooleanField(
+        default=False, help_text="its runner is: said here too, because a claim looks at this row and at no other"
+    )
 
     class Meta:
         constraints = [
