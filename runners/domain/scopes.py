@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 ADMIN = "admin"
 SCOPES = frozenset(
@@ -40,7 +41,8 @@ RUNNER_SCOPES = ("work:poll", "work:ack", "work:renew", "work:events", "jobs:reg
 class Principal:
     """Who asks: an API client, and what it may do. ``tenant`` None serves and sees all tenants.
 
-    ``key_id`` is the row of the key that it showed; 0: none.
+    ``key_id`` is the row of the key that it showed (0: none), and ``expires_at`` when that opens nothing any more
+    (None: it does not expire).
     """
 
     client_id: int
@@ -48,6 +50,7 @@ class Principal:
     tenant: str | None
     scopes: frozenset[str] = field(default_factory=frozenset)
     key_id: int = field(default=0, compare=False)
+    expires_at: datetime | None = field(default=None, compare=False)
 
     # What the audit and a refusal call it, and what the rest framework asks of a user.
     actor_type = "api_client"

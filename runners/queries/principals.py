@@ -41,7 +41,7 @@ def live_principals(key_ids: Collection[int], now: datetime) -> dict[int, Princi
 
 def principal_from(key: ApiKey) -> Principal:
     client = key.client
-    return Principal(client.pk, client.name, client.tenant, frozenset(client.scopes), key.pk)
+    return Principal(client.pk, client.name, client.tenant, frozenset(client.scopes), key.pk, key.expires_at)
 
 
 def _live_keys(now: datetime) -> QuerySet[ApiKey]:

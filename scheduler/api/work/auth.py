@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -21,6 +22,8 @@ FRESH_SECONDS = 1.5
 """How long a key counts without being looked up again. A revoked one is refused as soon as that is heard of; this
 bounds what a signal that was lost can cost."""
 MOST_KEYS = 4096
+SOONEST_SECONDS = 0.05
+"""So often at most expired keys are looked for."""
 POLL = "work:poll"
 
 
@@ -41,15 +44,16 @@ class _Kept(NamedTuple):
 
 class _Asked(NamedTuple):
     changes: int
-    answer: asyncio.Future[tuple[Principal | None, float]]
+    answer: asyncio.Future[tuple[Principal | None, datetime]]
 
 
 class Keys:
     """A bounded cache of live keys. Unknown ones are never kept: a key that is made now works now.
 
-    When keys or clients were changed anywhere (`look_again`), all that are kept and all by which polls wait are looked
-    at once more, in one query: a revoked key opens nothing any more here as soon as this process has heard of it, and
-    its polls end. An outage is raised as it is (503): a runner that were told 401 for it would end.
+    When keys or clients were changed anywhere (`look_again`), and when the first of those that are known expires, all
+    that are kept and all by which polls wait are looked at once more, in one query: a revoked key opens nothing any
+    more here as soon as this process has heard of it, an expired one from its instant on, and its polls end. An outage
+    is raised as it is (503): a runner that were told 401 for it would end.
     """
 
     polls: Polls
@@ -62,6 +66,7 @@ class Keys:
         self._changes = 0
         self._looking: asyncio.Task[None] | None = None
         self._must_look = False
+        self._first_end: asyncio.TimerHandle | None = None
 
     async def principal(self, authorization: str, scope: str) -> Principal:
         """Return who asks. Raises Unauthorized, Forbidden ``missing_scope``, Unavailable."""
@@ -102,10 +107,31 @@ class Keys:
         finally:
             self._looking = None
 
-    def _look_at(self, key_ids: set[int]) -> dict[int, Principal]:
-        return live_principals(key_ids, self._clock.now())
+    def _look_at(self, key_ids: set[int]) -> tuple[dict[int, Principal], datetime]:
+        now = self._clock.now()
+        return live_principals(key_ids, now), now
 
-    def _take(self, key_ids: set[int], live: dict[int, Principal]) -> None:
+    def _look_when_it_expires(self, principal: Principal, now: datetime) -> None:
+        """Nobody tells that a key expires: look at all again then, if no other known one does before."""
+        if principal.expires_at is None:
+            return
+        loop = asyncio.get_running_loop()
+        # Not before its instant by a hair of this clock, and where this clock runs faster not again and again.
+        ends_at = loop.time() + max((principal.expires_at - now).total_seconds() + 0.001, SOONEST_SECONDS)
+        if self._first_end is not None:
+            if self._first_end.when() <= ends_at:
+                return
+            self._first_end.cancel()
+        self._first_end = loop.call_at(ends_at, self._look_at_the_expired)
+
+    def _look_at_the_expired(self) -> None:
+        self._first_end = None
+        self.look_again()
+
+    def _take(self, key_ids: set[int], looked: tuple[dict[int, Principal], datetime]) -> None:
+        live, now = looked
+        for principal in live.values():
+            self._look_when_it_expires(principal, now)
         for raw_key, kept in list(self._known.items()):
             key_id = kept.principal.key_id
             if key_id in live:
@@ -132,9 +158,12 @@ class Keys:
             answer = asyncio.ensure_future(self._look_up_and_note(raw_key))
             asked = self._asked[raw_key] = _Asked(self._changes, answer)
             answer.add_done_callback(lambda _: self._asked.pop(raw_key, None))
-        principal, most_seconds = await asyncio.shield(asked.answer)
+        principal, now = await asyncio.shield(asked.answer)
         self._known.pop(raw_key, None)
         if principal is not None:
+            self._look_when_it_expires(principal, now)
+            ends = principal.expires_at
+            most_seconds = math.inf if ends is None else (ends - now).total_seconds()
             if len(self._known) >= MOST_KEYS:
                 self._known.pop(next(iter(self._known)))
             self._known[raw_key] = _Kept(tick + min(self._fresh_seconds, most_seconds), principal)
@@ -143,21 +172,20 @@ class Keys:
                 self.look_again()  # what was read may be older than what was said meanwhile
         return principal
 
-    def _look_up(self, raw_key: str) -> tuple[Principal | None, float, tuple[int, datetime] | None]:
-        """Return whose key it is, for how many seconds at most, and what is to be noted of its use."""
+    def _look_up(self, raw_key: str) -> tuple[Principal | None, datetime, tuple[int, datetime] | None]:
+        """Return whose key it is, by which ``now``, and what is to be noted of its use."""
         now = self._clock.now()
         key = live_key(raw_key, now)
         if key is None:
-            return None, 0.0, None
-        most_seconds = float("inf") if key.expires_at is None else (key.expires_at - now).total_seconds()
-        return principal_from(key), most_seconds, (key.pk, now) if is_use_news(key, now) else None
+            return None, now, None
+        return principal_from(key), now, (key.pk, now) if is_use_news(key, now) else None
 
-    async def _look_up_and_note(self, raw_key: str) -> tuple[Principal | None, float]:
-        principal, most_seconds, use = await self._pool.read(self._look_up, raw_key)
+    async def _look_up_and_note(self, raw_key: str) -> tuple[Principal | None, datetime]:
+        principal, now, use = await self._pool.read(self._look_up, raw_key)
         if use is not None:
             # Nobody waits for it, and who cannot be noted is let in all the same; the pool says that it failed.
             self._pool.write(note_use, *use).add_done_callback(lambda noted: noted.cancelled() or noted.exception())
-        return principal, most_seconds
+        return principal, now
 
 
 def _refusal(principal: Principal | None, scope: str) -> CroniqError | None:

@@ -14,7 +14,7 @@ from django.db import OperationalError
 
 from runners.models import ApiClient, ApiKey, AuditEvent
 from runners.queries.principals import live_principals
-from runners.services.clients import edit_client, revoke_keys, rotate_key
+from runners.services.clients import edit_client, issue_key, revoke_keys, rotate_key
 from runners.services.declared import ENVIRONMENT, apply_declared
 from scheduler.api.work import auth, desk
 from tests.factories import ApiClientFactory, ApiKeyFactory
@@ -54,7 +54,19 @@ def declare_it_no_more() -> None:
     apply_declared((), database_now())
 
 
-ENDS = {revoke: 401, switch_off: 401, take_the_scope: 403, rotate_at_once: 401, declare_it_no_more: 401}
+def let_it_expire() -> None:
+    """Nobody tells that it has, and what was kept of it when it was looked up said nothing of an end."""
+    rotate_key(ApiKey.objects.get().pk, database_now(), timedelta(milliseconds=200))
+
+
+ENDS = {
+    let_it_expire: 401,
+    revoke: 401,
+    switch_off: 401,
+    take_the_scope: 403,
+    rotate_at_once: 401,
+    declare_it_no_more: 401,
+}
 
 
 @pytest.mark.parametrize(("end", "status"), ENDS.items(), ids=[end.__name__ for end in ENDS])
@@ -70,6 +82,15 @@ def test_what_was_remembered_of_a_key_is_forgotten(server, end: Callable[[], Non
     assert runner.poll(max_inflight=0).status_code == 200
     in_thread(end).result(DEADLINE_SECONDS)
     poll_until(lambda: runner.poll(max_inflight=0).status_code == status, what="the key is refused")
+
+
+def test_a_poll_that_waits_ends_when_its_key_expires(server):
+    """By what was said of the key when it was looked up: nothing is said or looked at after that."""
+    client = server.client()
+    key = issue_key(client, database_now(), expires_at=database_now() + timedelta(milliseconds=500))
+    going_on = FakeRunner(server, server.key(), "r2").hold()
+    assert result(FakeRunner(server, key).start()).status_code == 401
+    assert not going_on.done()
 
 
 def test_others_go_on(server):
