@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django import template
+from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from scheduler.dashboard.times import short_text, since_element, time_element, viewers_zone, wire_text
 
 register = template.Library()
 
@@ -44,27 +47,21 @@ SOURCE_WORDS = {"file": "jobs file", "runner": "a runner", "api": "API", "admin"
 """Who has the say in a job."""
 
 
-@register.simple_tag
-def instant(value: datetime | None, zone: str = "", relative: bool | str = False) -> str | SafeString:
-    """Show an instant: in the viewer's zone by the page's script, in UTC without it; the job's zone and UTC on hover.
+@register.simple_tag(takes_context=True)
+def instant(context: Context, value: datetime | None, zone: str = "", relative: bool | str = False) -> str | SafeString:
+    """Show an instant: in the viewer's zone (his own, else his browser's, else UTC); ``zone``, the job's, on hover.
 
     ``relative``: the script adds how far away it is ("in 8 s", "8 s ago"); "due" for what is to come, which is "due
     now" then. None is a dash.
     """
-    if value is None:
-        return "–"
-    utc = value.astimezone(UTC)
-    hover = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
-    if zone and zone != "UTC":
-        local = value.astimezone(ZoneInfo(zone))
-        hover = f"{local:%Y-%m-%d %H:%M:%S} {zone}\n{hover}"
-    return format_html(
-        '<time datetime="{}" title="{}" data-instant{}>{} UTC</time>',
-        f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z",
-        hover,
-        " data-relative=due" if relative == "due" else " data-relative" if relative else "",
-        f"{utc:%Y-%m-%d %H:%M:%S}",
-    )
+    return "–" if value is None else time_element(value, zone, _viewers_zone(context), relative)
+
+
+@register.simple_tag(takes_context=True)
+def at(context: Context, value: datetime, pattern: str = "D j M H:i:s") -> str:
+    """Say an instant within a text, in a drawing's title for example: in the zone that the viewer has chosen, else in
+    UTC, with the offset."""
+    return short_text(value, _viewers_zone(context), pattern)
 
 
 @register.simple_tag
@@ -72,25 +69,20 @@ def countdown(value: datetime, now: datetime) -> SafeString:
     """Show how far away the instant of something to come is, counted on by the page's script."""
     seconds = (value - now).total_seconds()
     if seconds >= 1:
-        words = f"in {duration(round(seconds))}"
+        words = _("in {length}").format(length=duration(round(seconds)))
     else:
-        words = "due now" if seconds > -60 else f"due {duration(round(-seconds))} ago"
-    utc = value.astimezone(UTC)
-    return format_html('<span class="away" data-away="{}" data-due>{}</span>', f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z", words)
+        words = _("due now") if seconds > -60 else _("due {length} ago").format(length=duration(round(-seconds)))
+    return format_html('<span class="away" data-away="{}" data-due>{}</span>', wire_text(value), words)
 
 
-@register.simple_tag
-def since(value: datetime | None) -> str | SafeString:
+@register.simple_tag(takes_context=True)
+def since(context: Context, value: datetime | None) -> str | SafeString:
     """Show how long ago something began, counted on by the page's script; without it when it began."""
-    if value is None:
-        return "–"
-    utc = value.astimezone(UTC)
-    return format_html(
-        '<time datetime="{}" title="since {} UTC" data-since>since {} UTC</time>',
-        f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z",
-        f"{utc:%Y-%m-%d %H:%M:%S}",
-        f"{utc:%H:%M:%S}",
-    )
+    return "–" if value is None else since_element(value, _viewers_zone(context))
+
+
+def _viewers_zone(context: Context) -> str:
+    return viewers_zone(getattr(context.get("request"), "user", None))
 
 
 @register.simple_tag

@@ -261,9 +261,9 @@ RECORDS = [
     Mutation(
         name="pages-instant-in-utc",
         mechanism="An instant is told in UTC, whatever its offset.",
-        file="scheduler/templatetags/croniq.py",
-        old='    utc = value.astimezone(UTC)\n    hover = f"',
-        new='    utc = value\n    hover = f"',
+        file="scheduler/dashboard/times.py",
+        old='    return f"{value.astimezone(UTC):%Y-%m-%dT',
+        new='    return f"{value:%Y-%m-%dT',
         red=[WORDS + "test_an_instant_of_another_offset_is_the_same_instant"],
     ),
     Mutation(
