@@ -159,7 +159,8 @@ def peer(name: str, harness: Path, perf: Path) -> dict[str, float]:
     )
     with results.open() as file:
         file.seek(before)
-        last = json.loads(file.read().splitlines()[-1])
+        lines = [json.loads(line) for line in file.read().splitlines()]
+    last = next(line for line in reversed(lines) if "jobs_s" in line)  # some write a second one, of latency alone
     return {
         "done_s": last.get("done_s") or last["jobs_s"],
         "lat_p50": last["lat_p50"] or 0.0,
@@ -168,9 +169,10 @@ def peer(name: str, harness: Path, perf: Path) -> dict[str, float]:
 
 
 def cluster(harness: Path, perf: Path) -> None:
-    if not (perf / "pg/data/postmaster.pid").exists():
-        if not (perf / "pg/data").exists():
-            subprocess.run([harness / "pg.sh", "init"], check=True)
+    if not (perf / "pg/data").exists():
+        subprocess.run([harness / "pg.sh", "init"], check=True)
+    answers = subprocess.run([harness / "pg.sh", "psql", "-qc", "SELECT"], check=False, capture_output=True)
+    if answers.returncode:
         subprocess.run([harness / "pg.sh", "start"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(
         [
