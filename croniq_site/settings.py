@@ -100,6 +100,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "croniq_site.languages.PageLanguage",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -160,8 +161,17 @@ MFA_FORMS = {
     "reauthenticate": "croniq_site.people.codes.CodeAgainForm",
 }
 
+# English is what the code says, what is stored and what machines read; pages are in the language of who looks.
 LANGUAGE_CODE = "en"
-USE_I18N = False
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = ["croniq_site.formats"]
+USE_I18N = True
+LANGUAGE_COOKIE_NAME = "croniq_language"
+LANGUAGE_COOKIE_AGE = 365 * 86_400
+LANGUAGE_COOKIE_HTTPONLY = True
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+LANGUAGE_COOKIE_SECURE = HTTPS
 USE_TZ = True
 TIME_ZONE = "UTC"
 

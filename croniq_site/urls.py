@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.i18n import set_language
 
 from croniq_site.admin import sign_in
 
@@ -9,6 +10,7 @@ urlpatterns = [
     path("", include("scheduler.api.urls")),
     path("", include("scheduler.dashboard.urls")),
     path("", include("croniq_site.people.urls")),
+    path("language", set_language, name="set_language"),
     path("admin/login/", sign_in),
     path("admin/", admin.site.urls),
 ]
