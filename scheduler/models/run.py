@@ -87,6 +87,12 @@ class Run(models.Model):
             models.Index(
                 fields=["problem", "-scheduled_for", "-id"], condition=Q(problem__isnull=False), name="run_by_problem"
             ),
+            # Serves a job's troubles: their list, and how many there were of each kind on each day of a year.
+            models.Index(
+                fields=["job", "problem", "-scheduled_for", "-id"],
+                condition=Q(problem__isnull=False),
+                name="run_by_job_and_problem",
+            ),
         ]
 
     def __str__(self) -> str:

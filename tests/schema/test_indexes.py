@@ -64,6 +64,10 @@ QUERIES = {
     "run_by_problem": (
         "SELECT * FROM scheduler_run WHERE problem = 'dead' ORDER BY scheduled_for DESC, id DESC LIMIT 100"
     ),
+    "run_by_job_and_problem": (
+        "SELECT scheduled_for FROM scheduler_run WHERE job_id = 1 AND problem = 'dead' "
+        "ORDER BY scheduled_for DESC, id DESC LIMIT 100"
+    ),
     "attempt_lost_by_cause": "SELECT count(*) FROM scheduler_attempt WHERE outcome = 'lost' AND cause = 'lease'",
     "skipped_span_by_job": "SELECT * FROM scheduler_skippedspan WHERE job_id = 1 ORDER BY first_at DESC LIMIT 10",
     "trigger_to_materialize": (
