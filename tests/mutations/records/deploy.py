@@ -4,6 +4,7 @@ from tests.mutations.record import Mutation
 
 UNIT, LIVE = "tests/kernel/test_service_manager.py::", "tests/e2e/test_service_manager.py::"
 FACTS = "tests/deploy/test_facts.py::"
+FORMATS = "tests/deploy/test_formats.py::"
 VOICE = "croniq_site/kernel/service_manager.py"
 SPOKEN = LIVE + "test_server_and_workers_say_when_they_are_ready_that_they_live_and_that_they_stop"
 
@@ -100,5 +101,21 @@ RECORDS = [
         old="COPY templates ./templates\n",
         new="",
         red=[FACTS + "test_the_image_holds_the_whole_product_and_runs_as_nobody_in_particular"],
+    ),
+    Mutation(
+        name="deploy-manifests-are-kubernetes",
+        mechanism="A field of a manifest that Kubernetes does not know is found.",
+        file="deploy/kubernetes/server.yaml",
+        old="          readinessProbe:\n",
+        new="          readinesProbe:\n",
+        red=[FORMATS + "test_kubernetes_takes_each_manifest"],
+    ),
+    Mutation(
+        name="deploy-compose-files-are-compose",
+        mechanism="A value in a compose file that Compose does not know is found.",
+        file="deploy/compose/sqlite.yml",
+        old="    restart: unless-stopped\n",
+        new="    restart: until-stopped\n",
+        red=[FORMATS + "test_compose_takes_each_file_and_what_it_refers_to_is_there"],
     ),
 ]
