@@ -15,7 +15,7 @@ from scheduler.domain.inputs import flag_of, metadata_of, text_of, uuids_of
 from scheduler.domain.job_fields import job_key_of
 from scheduler.models import DeadLetter, Run
 from scheduler.services.replan import lock_job
-from scheduler.services.replays import insert_replay, job_is_deleted
+from scheduler.services.replays import insert_replay, job_is_deleted, lock_original
 
 MOST_IDS = 10_000
 NOTE_MOST_CHARACTERS = 1000
@@ -54,10 +54,11 @@ def replay_letter(
             raise _not_found(letter_id)
         # Replays of one job take turns by its lock: the second of two finds the first one's run.
         job = lock_job(job_id)
-        letter = DeadLetter.objects.select_related("run").filter(pk=letter_id).first()
-        if letter is None:
+        letter = DeadLetter.objects.filter(pk=letter_id).first()
+        # A letter keeps its run from retention, but somebody may throw the letter away in this moment.
+        original = None if letter is None else lock_original(letter.run_id)
+        if letter is None or original is None:
             raise _not_found(letter_id)
-        original = letter.run
         earlier = Run.objects.filter(replay_of_id=original.pk).first()
         if earlier is not None:
             return Replay(earlier.pk, earlier.scheduled_for, is_new=False)

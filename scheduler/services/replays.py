@@ -25,7 +25,7 @@ def replay_run(run_id: UUID, now: datetime, actor: Actor) -> UUID | None:
         job_id = Run.objects.filter(pk=run_id).values_list("job_id", flat=True).first()
         # Replays of one job take turns by its lock: the second of two finds the first one's run.
         job = None if job_id is None else lock_job(job_id)
-        original = Run.objects.filter(pk=run_id).first()
+        original = lock_original(run_id)
         if original is None:
             raise NotFound(f"There is no execution {run_id}.")
         if original.verdict in (None, Run.Verdict.SKIPPED):
@@ -40,9 +40,18 @@ def replay_run(run_id: UUID, now: datetime, actor: Actor) -> UUID | None:
         return replay_id
 
 
+def lock_original(run_id: UUID) -> Run | None:
+    """Keep a run that has ended from being thrown away until the transaction ends, and return it; None if it is gone.
+
+    Retention may have it in hand: whoever only read it would insert a run that refers to nothing, and fail when that is
+    committed. Retention skips what is locked. Needs the transaction, with the job locked before.
+    """
+    return Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
+
+
 def insert_replay(job: Job, original: Run, now: datetime, metadata: dict[str, Any] | None = None) -> UUID:
     """Make the run that does ``original`` once more, with other ``metadata`` where they are given. Needs the
-    transaction and the lock of the job."""
+    transaction, the lock of the job and `lock_original`."""
     return insert_run(
         job,
         now,
