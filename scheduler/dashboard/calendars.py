@@ -22,7 +22,7 @@ from calendars.queries.specs import calendar_spec
 from croniq_site.kernel.errors import InvalidInput, NotFound
 from scheduler.dashboard.pages import address, page, text_in
 from scheduler.queries.calendar_days import PlannedDay, PlannedDays, job_counts, planned_days
-from scheduler.queries.forecast import Coming
+from scheduler.queries.forecast_rows import Coming
 
 PAGE_ROWS = 100
 SHOWN_A_DAY = 5

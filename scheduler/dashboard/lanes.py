@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduler.queries.forecast import Bucket, Coming, Forecast, JobForecast
+from scheduler.queries.forecast_rows import Bucket, Coming, Forecast, JobForecast
 
 WIDTH, HEIGHT = 1000, 100
 _LEAST_BAR = 3.0

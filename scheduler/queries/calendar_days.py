@@ -17,7 +17,8 @@ from calendars.queries.preview import calendar_days
 from calendars.queries.specs import calendar_spec
 from scheduler.domain.occurrences import TICK
 from scheduler.models import Trigger
-from scheduler.queries.forecast import BrokenTrigger, Bucket, Coming, calendar_forecast
+from scheduler.queries.forecast import calendar_forecast
+from scheduler.queries.forecast_rows import BrokenTrigger, Bucket, Coming
 
 MOST_LISTED = 2000
 MOST_OF_A_JOB = 62

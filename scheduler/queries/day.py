@@ -12,7 +12,8 @@ from django.db.models.functions import Greatest
 
 from scheduler.domain.occurrences import TICK
 from scheduler.models import Job, QueueEntry, Run
-from scheduler.queries.forecast import Bucket, forecast
+from scheduler.queries.forecast import forecast
+from scheduler.queries.forecast_rows import Bucket
 from scheduler.queries.statistics import percentile
 from scheduler.sql.day import SecondsOf, recent_durations
 from scheduler.sql.hours import HourOf
@@ -150,7 +151,7 @@ def _expected(
     # From the beginning of the quarter of an hour on, and that included: a bucket is what lies in (start, end].
     begin = begin - (begin - datetime.min.replace(tzinfo=begin.tzinfo)) % QUARTER - TICK
     found = forecast(begin, end - TICK - begin, bucket=QUARTER, per_job=LISTED_OF_A_JOB)
-    coming = {job.job_key: job for job in found.jobs if not job.is_paused and job.fires}
+    coming = {job.job_key: job for job in found.jobs if job.starts}
     jobs = {job.id: job for job in _described(Job.objects.filter(deleted_at__isnull=True)) if job.job_key in coming}
     lengths = recent_durations(jobs, now, EXPECTED_OF)
     expected: list[Expected] = []
@@ -158,7 +159,8 @@ def _expected(
     for job_id, job in jobs.items():
         took = sorted(lengths.get(job_id, ()))
         median, most = percentile(took, 0.5), percentile(took, 0.95)
-        fires = [item for item in coming[job.job_key].coming if not item.is_blocked and not item.is_skipped]
+        listed = (item for item in coming[job.job_key].coming if not item.is_blocked and not item.is_skipped)
+        fires = [item for item in listed if not item.is_paused]
         expected += [
             Expected(
                 job_id,
@@ -169,8 +171,8 @@ def _expected(
             for fire in fires
             if fire.at > now
         ]
-        if coming[job.job_key].fires > len(fires):
-            unlisted[job_id] = coming[job.job_key].fires - len(fires)
+        if coming[job.job_key].starts > len(fires):
+            unlisted[job_id] = coming[job.job_key].starts - len(fires)
     return tuple(sorted(expected, key=lambda fire: fire.at)), unlisted, found.buckets, jobs
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, pairwise
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -23,6 +23,7 @@ from scheduler.domain.forecast import counts
 from scheduler.domain.occurrences import Fire, to_micro
 from scheduler.models import Job, Trigger
 from scheduler.queries.fires import schedule_of, trigger_fires
+from scheduler.queries.forecast_rows import BrokenTrigger, Bucket, Coming, Forecast, JobForecast
 from scheduler.queries.gates import Gates
 from scheduler.queries.job_fires import skipped_ahead
 
@@ -35,80 +36,8 @@ MOST_LISTED, LEAST_OF_A_JOB = 2000, 8
 MOST_WALKED, MOST_WALKED_TOGETHER = 1000, 10_000
 """Where arithmetic does not do (a policy moves fires, or triggers of one job meet) so many fires of a trigger, and of
 all triggers, are walked through; beyond them the numbers are bounds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Coming:
-    """A fire to come, or (``is_blocked``) an occurrence that the calendar does not let fire. ``is_skipped``: somebody
-    took this fire out; it counts nowhere.
-
-    ``moved_from``: the earliest occurrence that led to a fire elsewhere. Of a blocked one: ``rule`` names what closes
-    the calendar ("" for a rule without a name), ``moved_to`` is where it goes, None if nowhere; with the policy
-    `advance` that is the schedule's next fire.
-    """
-
-    at: datetime
-    job_key: str
-    trigger_id: UUID
-    is_paused: bool
-    is_blocked: bool = False
-    calendar: str = ""
-    rule: str = ""
-    policy: str = ""
-    moved_to: datetime | None = None
-    moved_from: datetime | None = None
-    is_skipped: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class JobForecast:
-    """A job with anything to come. ``coming`` has the first of ``fires`` + ``blocked``, ``more`` counts the others;
-    ``coming`` has also what is skipped."""
-
-    job_key: str
-    is_paused: bool
-    paused_until: datetime | None
-    fires: int
-    blocked: int
-    coming: tuple[Coming, ...]
-    more: int
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """What lies in (start, end]: fires, occurrences that are blocked, and fires of jobs that are paused."""
-
-    start: datetime
-    end: datetime
-    fires: int
-    blocked: int
-    paused: int
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenTrigger:
-    job_key: str
-    trigger_id: UUID
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """The window (start, end]. ``is_exact``: every number is; else some are lower or upper bounds. ``left_out``: the
-    triggers beyond the most, of which nothing is said."""
-
-    start: datetime
-    end: datetime
-    buckets: tuple[Bucket, ...]
-    jobs: tuple[JobForecast, ...]
-    broken: tuple[BrokenTrigger, ...]
-    is_exact: bool
-    left_out: int
-
-    @property
-    def coming(self) -> list[Coming]:
-        """What all jobs list, in the order of time."""
-        return sorted((item for job in self.jobs for item in job.coming), key=lambda item: (item.at, item.job_key))
+MOST_PAUSE_ENDS = 100
+"""So many different ends of pauses within the window are counted to exactly."""
 
 
 def forecast(
@@ -135,17 +64,22 @@ def _forecast(rows: QuerySet[Trigger], edges: list[datetime], per_job: int, most
     if per_job and triggers:
         per_job = min(per_job, max(LEAST_OF_A_JOB, 4 * MOST_LISTED // len(triggers)))
     skipped = skipped_ahead({trigger.job_id for trigger in triggers}, edges[0], edges[-1]) if triggers else {}
-    reading = _Reading(edges, per_job, skipped)
+    reading = _Reading(_with_pause_ends(edges, triggers), per_job, skipped)
     for trigger in triggers:
         reading.add(trigger)
     left_out = rows.count() - most if len(reading.seen) == most else 0
     reading.settle()
-    buckets = tuple(
-        Bucket(edges[n], edges[n + 1], reading.fires[n], reading.blocked[n], reading.paused[n])
-        for n in range(len(edges) - 1)
-    )
+    buckets = tuple(reading.buckets(edges))
     jobs = tuple(reading.with_destinations(job) for job in _shortened(reading.jobs))
     return Forecast(edges[0], edges[-1], buckets, jobs, tuple(reading.broken), reading.is_exact, max(0, left_out))
+
+
+def _with_pause_ends(edges: list[datetime], triggers: Iterable[Trigger]) -> list[datetime]:
+    """The edges, and between them where pauses end: before it the fires of a job are held, after it they are not."""
+    jobs = (trigger.job for trigger in triggers)
+    ends = {job.paused_until for job in jobs if job.paused_at is not None and job.paused_until is not None}
+    within = sorted(end for end in ends if edges[0] < end < edges[-1])
+    return sorted({*edges, *within[:MOST_PAUSE_ENDS]})
 
 
 def _triggers(tenant: str | None) -> QuerySet[Trigger]:
@@ -197,6 +131,13 @@ class _Reading:
         except InvalidInput as refused:
             self._break(trigger, refused)
 
+    def buckets(self, edges: Sequence[datetime]) -> Iterator[Bucket]:
+        """What was counted, between ``edges``, each of which is one of the reading's own."""
+        places = [bisect_left(self.edges, edge) for edge in edges]
+        for (low, start), (high, end) in pairwise(zip(places, edges, strict=True)):
+            counted = (sum(numbers[low:high]) for numbers in (self.fires, self.blocked, self.paused))
+            yield Bucket(start, end, *counted)
+
     def settle(self) -> None:
         """Add up the jobs, in the order of their keys."""
         for triggers in self._by_job.values():
@@ -234,11 +175,9 @@ class _Reading:
         for index, number in enumerate(self._in_buckets(skipped) if skipped else ()):
             fires[index] = max(0, fires[index] - number)
         coming = [replace(item, is_skipped=not item.is_blocked and item.at in skipped) for item in coming]
-        is_paused = job.paused_at is not None
-        into = self.paused if is_paused else self.fires
-        n_blocked = 0
+        held_to, n_blocked = self._held_to(job), 0
         for index, number in enumerate(fires):
-            into[index] += number
+            (self.paused if index < held_to else self.fires)[index] += number
         for tally in tallies:
             self.is_exact = self.is_exact and tally.is_exact
             for index, number in enumerate(tally.blocked):
@@ -248,10 +187,29 @@ class _Reading:
         n_fires = sum(fires)
         if n_fires + n_blocked or skipped:
             listed = _first(coming, self.per_job)
-            more = max(0, n_fires + n_blocked - _counted(listed))
             self.jobs.append(
-                JobForecast(job.job_key, is_paused, job.paused_until, n_fires, n_blocked, tuple(listed), more)
+                JobForecast(
+                    job.job_key,
+                    job.paused_at is not None,
+                    job.paused_until,
+                    n_fires,
+                    n_blocked,
+                    tuple(listed),
+                    more=max(0, n_fires + n_blocked - _counted(listed)),
+                    held=sum(fires[:held_to]),
+                    more_blocked=max(0, n_blocked - _blocked(listed)),
+                )
             )
+
+    def _held_to(self, job: Job) -> int:
+        """The fires of so many of the first buckets the job's pause holds back."""
+        if job.paused_at is None:
+            return 0
+        if job.paused_until is None or job.paused_until >= self.edges[-1]:
+            return len(self.edges) - 1
+        place = bisect_left(self.edges, job.paused_until)
+        self.is_exact = self.is_exact and job.paused_until in (self.edges[place], min(job.paused_until, self.edges[0]))
+        return place
 
     def _taken_out(self, job: Job, triggers: list[tuple[Trigger, Gates]]) -> set[datetime]:
         """What somebody took out and the job's schedules, as they are now, would still fire."""
@@ -317,14 +275,16 @@ class _Reading:
             hollow = list(islice(gates.hollow(), self.per_job)) if any(tally.blocked) else []
             self._firsts[key] = found, hollow
         found, hollow = self._firsts[key]
-        named = trigger.job.job_key, trigger.pk, trigger.job.paused_at is not None
+        job = trigger.job
         for fire in found:
-            yield Coming(fire.at, *named, moved_from=fire.occurrence_at if fire.occurrence_at != fire.at else None)
+            moved_from = fire.occurrence_at if fire.occurrence_at != fire.at else None
+            yield Coming(fire.at, job.job_key, trigger.pk, is_paused_at(job, fire.at), moved_from=moved_from)
         if hollow:
             self._destinations[trigger.pk] = gates.destination_of(trigger)
             calendar, policy = trigger.calendar.name, trigger.on_blocked
             for at, rule in hollow:
-                yield Coming(at, *named, is_blocked=True, calendar=calendar, rule=rule, policy=policy)
+                is_paused = is_paused_at(job, at)
+                yield Coming(at, job.job_key, trigger.pk, is_paused, True, calendar, rule, policy)
 
     def _fires(self, trigger: Trigger, gates: Gates, count: int) -> list[Fire]:
         return trigger_fires(trigger, after=gates.first, until=gates.last, count=count, calendar=gates.calendar)
@@ -340,8 +300,17 @@ def _first(coming: list[Coming], most: int) -> list[Coming]:
     return sorted([*fires, *hollow], key=lambda item: item.at)
 
 
+def is_paused_at(job: Job, at: datetime) -> bool:
+    """Whether the job's pause, as it stands, keeps a fire at this instant back: up to its end, and that included."""
+    return job.paused_at is not None and (job.paused_until is None or at <= job.paused_until)
+
+
 def _counted(listed: Iterable[Coming]) -> int:
     return sum(not item.is_skipped for item in listed)
+
+
+def _blocked(listed: Iterable[Coming]) -> int:
+    return sum(item.is_blocked for item in listed)
 
 
 def _shortened(jobs: list[JobForecast]) -> Iterator[JobForecast]:
@@ -357,4 +326,5 @@ def _shortened(jobs: list[JobForecast]) -> Iterator[JobForecast]:
         of_last = [item for item in job.coming if item.at == last][: max(0, room)]
         room -= len(of_last)
         kept += of_last
-        yield replace(job, coming=tuple(kept), more=job.more + _counted(job.coming) - _counted(kept))
+        more, more_blocked = (counted(job.coming) - counted(kept) for counted in (_counted, _blocked))
+        yield replace(job, coming=tuple(kept), more=job.more + more, more_blocked=job.more_blocked + more_blocked)

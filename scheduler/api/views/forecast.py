@@ -13,7 +13,8 @@ from croniq_site.kernel.errors import InvalidInput
 from runners.api.parameters import flag_of, number_of
 from runners.api.views import ApiView
 from scheduler.api import openapi, schema, wire
-from scheduler.queries.forecast import MOST_BUCKETS, BrokenTrigger, Bucket, Coming, Forecast, JobForecast, forecast
+from scheduler.queries.forecast import MOST_BUCKETS, forecast
+from scheduler.queries.forecast_rows import BrokenTrigger, Bucket, Coming, Forecast, JobForecast
 
 LONGEST_MINUTES = 31 * 24 * 60
 PER_JOB = 10
@@ -26,9 +27,9 @@ class BucketAnswer(serializers.Serializer):
 
     start = schema.at()
     end = schema.at()
-    count = schema.number(help_text="Fires of jobs that are not paused.")
+    count = schema.number(help_text="Fires of jobs that are not paused then.")
     blocked = schema.number(help_text="Occurrences that a calendar does not let fire.")
-    paused = schema.number(help_text="Fires of paused jobs: they do not start.")
+    paused = schema.number(help_text="Fires before the end of their job's pause: they do not start.")
 
 
 class ComingAnswer(serializers.Serializer):
@@ -38,6 +39,7 @@ class ComingAnswer(serializers.Serializer):
     trigger_id = serializers.UUIDField()
     blocked = serializers.BooleanField()
     skipped = serializers.BooleanField(help_text="A fire that was taken out (skip-next): it counts nowhere.")
+    paused = serializers.BooleanField(help_text="It comes before the end of the job's pause and does not start.")
     moved_from = schema.at(allow_null=True, help_text="Of a fire elsewhere: the occurrence that led to it.")
     calendar = schema.optional_text()
     rule = schema.optional_text(help_text="Of a blocked one: the rule or the holiday that closes the calendar.")
@@ -49,7 +51,8 @@ class JobForecastAnswer(serializers.Serializer):
     job_key = schema.text()
     paused = serializers.BooleanField()
     paused_until = schema.at(allow_null=True)
-    count = schema.number()
+    count = schema.number(help_text="Its fires, also those that its pause keeps back.")
+    held = schema.number(help_text="So many of them come before the end of its pause and do not start.")
     blocked = schema.number()
     fires = ComingAnswer(many=True, help_text="The first ones.")
     more = schema.number(help_text="How many there are beyond those.")
@@ -143,6 +146,7 @@ def _job(job: JobForecast) -> wire.Body:
         "paused": job.is_paused,
         "paused_until": wire.instant(job.paused_until),
         "count": job.fires,
+        "held": job.held,
         "blocked": job.blocked,
         "fires": [_coming(item) for item in job.coming],
         "more": job.more,
@@ -155,6 +159,7 @@ def _coming(item: Coming) -> wire.Body:
         "trigger_id": str(item.trigger_id),
         "blocked": item.is_blocked,
         "skipped": item.is_skipped,
+        "paused": item.is_paused,
         "moved_from": wire.instant(item.moved_from),
         "calendar": item.calendar or None,
         "rule": item.rule or None,

@@ -165,6 +165,37 @@ def test_paused_jobs_are_flagged_and_do_not_count(now) -> None:
     assert {item.job_key for item in found.coming if item.is_paused} == {"a:paused"}
 
 
+def test_a_pause_with_an_end_holds_what_comes_before_it_and_no_more(now) -> None:
+    make_trigger(make_job(now, "a:paused"), now, every="10m")
+    make_trigger(make_job(now, "a:runs"), now, every="20m")
+    pause_job("a:paused", now, actor=ACTOR, until=now + 20 * MINUTE)
+    found = ahead(now, bucket=30 * MINUTE)
+    # What falls due at the end itself is held: a job that is resumed skips what is due by then.
+    assert [(b.start, b.fires, b.paused) for b in found.buckets] == [(now, 2, 2), (now + 30 * MINUTE, 5, 0)]
+    assert [(job.job_key, job.fires, job.held, job.starts) for job in found.jobs] == [
+        ("a:paused", 6, 2, 4),
+        ("a:runs", 3, 0, 3),
+    ]
+    assert [item.is_paused for item in found.jobs[0].coming] == [True] * 2 + [False] * 4
+    assert found.is_exact
+
+
+def test_more_ends_of_pauses_than_are_counted_to_are_said_not_to_be_exact(now, monkeypatch) -> None:
+    monkeypatch.setattr(forecasts, "MOST_PAUSE_ENDS", 1)
+    for number in (1, 2):
+        make_trigger(make_job(now, f"a:{number}"), now, every="10m")
+        pause_job(f"a:{number}", now, actor=ACTOR, until=now + number * 10 * MINUTE)
+    found = ahead(now)
+    assert [(job.held, job.starts) for job in found.jobs] == [(1, 5), (6, 0)]
+    assert not found.is_exact
+
+
+def test_an_end_of_a_pause_that_has_come_holds_nothing_of_what_is_to_come(now) -> None:
+    make_trigger(make_job(now, "a:paused"), now, every="10m")
+    pause_job("a:paused", now - HOUR, actor=ACTOR, until=now)
+    assert [(b.fires, b.paused) for b in ahead(now).buckets] == [(6, 0)]
+
+
 def test_what_is_switched_off_does_not_fire(now) -> None:
     make_trigger(make_job(now, "a:off"), now, every="10m")
     deactivate("a:off", now, ACTOR)
@@ -363,6 +394,7 @@ def test_the_wire(api, now, working_days) -> None:
         "trigger_id": str(trigger.pk),
         "blocked": True,
         "skipped": False,
+        "paused": False,
         "moved_from": None,
         "calendar": "working",
         "rule": "stocktaking",

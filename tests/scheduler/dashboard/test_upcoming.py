@@ -10,6 +10,7 @@ from runners.services.audit import SYSTEM
 from scheduler.dashboard import upcoming
 from scheduler.dashboard.lanes import bars, lanes
 from scheduler.models import Run
+from scheduler.queries import forecast as forecasts
 from scheduler.queries.forecast import forecast
 from scheduler.services.calendars import edit_calendar
 from scheduler.services.skip import skip_next
@@ -61,7 +62,7 @@ def test_each_window_counts_all_of_its_fires(viewer, window, fires):
     assert f"{fires} fire" in page.text
     assert [link["href"] for link in page.all("a", aria_current="page")][-1] == f"/next?window={window or '24h'}"
     if fires > upcoming.LISTED:
-        assert f"Besides: {fires - upcoming.LISTED} more of ops:hourly" in page.text
+        assert f"from then on ops:hourly {fires - upcoming.LISTED} more fires, until" in page.text
 
 
 def test_a_window_that_is_none_is_refused(viewer):
@@ -83,19 +84,23 @@ def test_a_fire_that_was_taken_out_is_struck_through_and_not_counted(viewer, now
     assert "23 fires in the coming 24 hours" in page.text
     assert "2026-03-02 13:00:00 UTC ops:hourly Skipped: somebody took this fire out" in page.text
     assert len(page.all("s")) == 1
-    assert "Besides: 16 more of ops:hourly" in page.text
+    assert "from then on ops:hourly 16 more fires, until 2026-03-03 12:00:00 UTC" in page.text
 
 
 def test_without_anything_to_come_it_says_so(viewer):
     assert "Nothing fires in the coming 24 hours" in Page(viewer.get("/next")).text
 
 
-def test_a_closure_of_many_occurrences_is_one_row(viewer, now):
+def test_a_closure_of_many_occurrences_is_one_row(viewer, now, monkeypatch):
     calendar = CalendarFactory(name="shop")
     CalendarRuleFactory(calendar=calendar, effect="exclude", name="lunch", window_start="12:00", window_end="12:10")
     TriggerFactory(job__job_key="ops:minutely", calendar=calendar)
     page = Page(viewer.get("/next?window=1h"))
     assert "9 occurrences, to 2026-03-02 12:09:00 UTC , blocked by lunch of calendar shop" in page.text
+    monkeypatch.setattr(upcoming, "PER_JOB", 8)
+    page = Page(viewer.get("/next?window=1h"))
+    assert "8 occurrences, to 2026-03-02 12:08:00 UTC , blocked by lunch of calendar shop" in page.text
+    assert "from then on ops:minutely 1 more occurrence is blocked, until 2026-03-02 13:00:00 UTC" in page.text
 
 
 def test_marks_and_bars_lie_where_their_instants_are(now, stocktaking):
@@ -128,13 +133,33 @@ def test_lanes_and_rows_are_bounded(viewer, monkeypatch):
     assert "The first 3 lines" in page.text
 
 
-def test_fires_that_are_not_listed_are_counted_below_and_are_no_rows(viewer, monkeypatch):
+def test_where_the_fires_of_a_job_stop_being_listed_a_row_says_how_many_follow(viewer, monkeypatch):
     monkeypatch.setattr(upcoming, "LISTED", 2)
-    monkeypatch.setattr(upcoming, "MOST_RESTS", 2)
-    for number in range(4):
+    for number in (0, 1):
         TriggerFactory(job__job_key=f"ops:{number}", every=HOUR)
     page = Page(viewer.get("/next"))
-    assert len(page.all("span", class_="away")) == 4 * 2
-    assert "Besides: 22 more of ops:0 , 22 more of ops:1 and of 2 other jobs." in page.text
+    assert len(page.all("span", class_="away")) == 2 * 2
+    rest = "more fires, until 2026-03-03 12:00:00 UTC"
+    # Where it stops, not below the whole list.
+    assert f"Fires from then on ops:0 22 {rest} 2026-03-02 14:00:00 UTC in 2 h ops:1 Fires from" in page.text
     monkeypatch.setattr(upcoming, "LISTED", 24)
-    assert "Besides" not in Page(viewer.get("/next")).text
+    assert "from then on" not in Page(viewer.get("/next")).text
+
+
+def test_jobs_that_come_later_than_all_that_is_listed_are_counted(viewer, monkeypatch):
+    monkeypatch.setattr(forecasts, "MOST_LISTED", 2)
+    TriggerFactory(job__job_key="ops:minutely", every=timedelta(minutes=1))
+    TriggerFactory(job__job_key="ops:hourly", every=HOUR)
+    text = Page(viewer.get("/next?window=1h")).text
+    assert "1 more job comes later than all of these: 1 fires." in text
+
+
+def test_a_pause_holds_fires_only_up_to_its_end(viewer, now):
+    job = JobFactory(job_key="ops:paused", paused_at=now, paused_until=now + 2 * HOUR)
+    TriggerFactory(job=job, every=HOUR)
+    page = Page(viewer.get("/next"))
+    assert "22 fires in the coming 24 hours" in page.text
+    assert "besides 2 of paused jobs, which do not start" in page.text
+    assert page.text.count("Would fire, but the job is paused then") == 2
+    assert len(page.all("rect", class_="held")) == 2
+    assert "ops:paused Paused until 2026-03-02 14:00:00 UTC" in page.text
