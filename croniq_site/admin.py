@@ -22,6 +22,7 @@ from croniq_site.admin_audit import ToldInTheAudit
 from croniq_site.kernel.errors import Conflict
 from runners.admin import BoundedSearch
 from runners.domain.roles import ROLES
+from runners.models import Preferences
 from runners.services.people import keeping_an_admin
 
 OF_ALLAUTH = ("account", "mfa", "socialaccount")
@@ -65,7 +66,10 @@ class KeepsAnAdmin(BoundedSearch):
 
 @admin.register(User)
 class BoundedUserAdmin(ToldInTheAudit, KeepsAnAdmin, UserAdmin):
-    pass
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, set[str], Any]:
+        """What somebody has chosen for himself goes with him; alone nobody deletes it."""
+        rows, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        return rows, counts, lacking - {str(Preferences._meta.verbose_name)}, protected
 
 
 @admin.register(Group)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import AbstractBaseUser, Group, Permission
+from django.db.models import Q
 from django.http import HttpRequest
 
 from croniq_site.kernel.clock import DatabaseClock
@@ -27,3 +29,22 @@ class CountedBackend(ModelBackend):
         if user is not None:
             end_sign_in(address, username)
         return user
+
+    def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
+        """His own and those of his groups in one query: every page asks."""
+        if not user_obj.is_active or user_obj.is_anonymous or user_obj.is_superuser or obj is not None:
+            return super().get_all_permissions(user_obj, obj)
+        if not hasattr(user_obj, "_perm_cache"):
+            his_own = user_obj.user_permissions.order_by().values("pk")
+            of_groups = Group.permissions.through.objects.filter(group__user=user_obj).values("permission_id")
+            rows = Permission.objects.filter(Q(pk__in=his_own) | Q(pk__in=of_groups)).order_by()
+            user_obj._perm_cache = {
+                f"{app}.{name}" for app, name in rows.values_list("content_type__app_label", "codename")
+            }
+        return user_obj._perm_cache
+
+    def get_user(self, user_id: Any) -> AbstractBaseUser | None:
+        """Whoever is signed in, with how he likes to see pages: every page asks for both."""
+        users = get_user_model()._default_manager.select_related("preferences")
+        user = users.filter(pk=user_id).first()
+        return user if user is not None and self.user_can_authenticate(user) else None

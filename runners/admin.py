@@ -27,6 +27,7 @@ from runners.models import (
     AuditCut,
     Heartbeat,
     Outage,
+    Preferences,
     Runner,
     RunnerInstance,
     SignInCount,
@@ -213,6 +214,13 @@ class AuditCutAdmin(ReadOnlyAdmin):
 class SignInCountAdmin(ReadOnlyAdmin):
     list_display = ("key", "attempts", "began_at", "refused_at")
     ordering = ("-began_at", "-id")
+
+
+@admin.register(Preferences)
+class PreferencesAdmin(ReadOnlyAdmin):
+    list_display = ("user", "time_zone")
+    list_select_related = ("user",)
+    ordering = ("user",)
 
 
 @admin.register(Heartbeat)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from uuid import uuid4
 
 import factory
+from django.contrib.auth.models import User
 from factory.django import DjangoModelFactory
 
 from calendars.models import Calendar, CalendarRule
@@ -22,6 +23,7 @@ from runners.models import (
     AuditEvent,
     Heartbeat,
     Outage,
+    Preferences,
     Runner,
     RunnerInstance,
     SignInCount,
@@ -131,6 +133,14 @@ class OutageFactory(DjangoModelFactory):
 
     began_at = factory.Sequence(lambda n: NOW - timedelta(minutes=10, seconds=n))
     ended_at = NOW
+
+
+class PreferencesFactory(DjangoModelFactory):
+    class Meta:
+        model = Preferences
+
+    user = factory.Sequence(lambda n: User.objects.create(username=f"person {n}"))
+    time_zone = "Europe/Vienna"
 
 
 class SignInCountFactory(DjangoModelFactory):

@@ -1,7 +1,7 @@
 from runners.models.audit import AuditCut, AuditEvent
 from runners.models.clients import ApiClient, ApiKey
 from runners.models.heartbeat import Heartbeat, Outage
-from runners.models.people import SignInCount
+from runners.models.people import Preferences, SignInCount
 from runners.models.runners import Runner, RunnerInstance
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "AuditEvent",
     "Heartbeat",
     "Outage",
+    "Preferences",
     "Runner",
     "RunnerInstance",
     "SignInCount",

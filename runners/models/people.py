@@ -1,5 +1,6 @@
-"""How often somebody tried to sign in."""
+"""How often somebody tried to sign in, and how he likes to see pages."""
 
+from django.conf import settings
 from django.db import models
 
 
@@ -23,3 +24,20 @@ class SignInCount(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class Preferences(models.Model):
+    """How somebody likes to see pages. Whoever has chosen nothing has no row."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="preferences"
+    )
+    time_zone = models.CharField(
+        max_length=64, blank=True, help_text="in which instants are shown; empty: the browser's"
+    )
+
+    class Meta:
+        verbose_name_plural = "preferences"
+
+    def __str__(self) -> str:
+        return self.time_zone
