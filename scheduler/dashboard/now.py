@@ -49,7 +49,9 @@ class Cell:
 
 @page
 def now_page(request: HttpRequest, now: datetime) -> HttpResponse:
-    found = situation(now)
+    # The signs of life were read for the banner above the page.
+    banner = getattr(request, "banner", None)
+    found = situation(now, banner.pulse if banner is not None else None)
     hours = throughput(now, "24h")
     failures = failures_by_hour(now, HEAT_DAYS, ZoneInfo("UTC"))
     dead, failed = sum(hour.dead for hour in hours), sum(hour.failed for hour in hours)

@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
+from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from croniq_site.kernel.clock import DatabaseClock
@@ -26,6 +27,7 @@ from croniq_site.kernel.database import is_outage
 from croniq_site.kernel.errors import CroniqError, InvalidInput
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import Actor
+from scheduler.dashboard.frame import banner_of
 from scheduler.domain.trigger_fields import instant_of
 
 _log = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ def page(view: View) -> View:
         def look() -> HttpResponse:
             if not request.user.has_perm(VIEW):
                 raise PermissionDenied
-            return view(request, DatabaseClock().now(), **parts)
+            return view(request, _framed(request), **parts)
 
         return _answered(request, ("GET", "HEAD"), look)
 
@@ -82,9 +84,20 @@ def form(view: View) -> View:
         def fill_in() -> HttpResponse:
             if not request.user.has_perm(ACT):
                 raise PermissionDenied
-            return view(request, DatabaseClock().now(), **parts)
+            return view(request, _framed(request), **parts)
 
         return _answered(request, ("GET", "HEAD", "POST"), fill_in)
+
+    return wrapped
+
+
+def own(view: View) -> View:
+    """Make a page to fill in of ``view(request, now, …)`` for whoever is signed in, with a role or without: what is in
+    it is his alone."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
+        return _answered(request, ("GET", "HEAD", "POST"), lambda: view(request, _framed(request), **parts))
 
     return wrapped
 
@@ -98,11 +111,12 @@ def actor_of(request: HttpRequest) -> Actor:
 
 
 def or_message(request: HttpRequest, act: Callable[[], Any]) -> Any:
-    """Do it and return what it returned; a conflict or a full queue becomes a message and None."""
+    """Do it and return what it returned; a conflict or a full queue becomes a message and None. The page's script is
+    told of it instead, and says so beside the button."""
     try:
         return act()
     except CroniqError as refusal:
-        if refusal.status not in (409, 429):
+        if refusal.status not in (409, 429) or request.htmx:
             raise
         messages.error(request, refusal.message)
         return None
@@ -163,13 +177,32 @@ def address(name: str, query: Mapping[str, object] | None = None, **parts: objec
     return f"{path}?{urlencode(chosen)}" if chosen else path
 
 
+def _framed(request: HttpRequest) -> datetime:
+    """Return now, and let the page have what stands around it; a part that polls stands in its page already."""
+    now = DatabaseClock().now()
+    if not request.htmx:
+        request.banner = banner_of(now)
+    return now
+
+
 def _answered(request: HttpRequest, methods: tuple[str, ...], answer: Callable[[], HttpResponse]) -> HttpResponse:
     if request.method not in methods:
         return HttpResponseNotAllowed(methods)
+    is_of_script = bool(request.htmx) and request.method == "POST"
     try:
         response = answer() if request.user.is_authenticated else _sign_in(request)
+        if is_of_script and response.status_code == 302:
+            # A browser would follow it before the page's script sees where it leads.
+            response = HttpResponseClientRedirect(response["Location"])
     except CroniqError as refusal:
-        response = render(request, "refused.html", {"refusal": refusal}, status=refusal.status)
+        if is_of_script:
+            response = _beside_the_button(refusal.status, _sentence(refusal))
+        else:
+            response = render(request, "refused.html", {"refusal": refusal}, status=refusal.status)
+    except PermissionDenied:
+        if not is_of_script:
+            raise
+        response = _beside_the_button(403, _("You may look at this, not do it. Nothing was done."))
     except (DatabaseError, InterfaceError) as error:
         if not is_outage(error):
             raise
@@ -181,7 +214,19 @@ def _answered(request: HttpRequest, methods: tuple[str, ...], answer: Callable[[
     return response
 
 
+def _beside_the_button(status: int, sentence: str) -> HttpResponse:
+    """What the page's script says where somebody clicked."""
+    return HttpResponse(sentence, status=status, content_type="text/plain; charset=utf-8")
+
+
+def _sentence(refusal: CroniqError) -> str:
+    told = [f"{field}: {' '.join(sentences)}" for field, sentences in (refusal.fields or {}).items()]
+    return "\n".join(told) or refusal.message
+
+
 def _sign_in(request: HttpRequest) -> HttpResponse:
+    if request.htmx and request.method == "POST":
+        return _beside_the_button(401, _("You are not signed in any more. Nothing was done."))
     if request.htmx:
         # A part that polls must not show the sign-in page inside of itself.
         try:

@@ -19,10 +19,12 @@ from scheduler.dashboard import (
     missed,
     now,
     overlap,
+    palette,
     people,
     runners,
     runs,
     upcoming,
+    viewer,
 )
 
 urlpatterns = [
@@ -68,6 +70,9 @@ urlpatterns = [
     path("calendars/<int:calendar_id>", calendars.calendar_page, name="calendar"),
     path("calendars/<int:calendar_id>/year", calendars.calendar_year_page, name="calendar-year"),
     path("runners", runners.runner_list_page, name="runners"),
+    path("palette", palette.palette_page, name="palette"),
+    path("banner", viewer.banner_page, name="banner"),
+    path("time-zone", viewer.time_zone_page, name="time-zone"),
     path("sign-in", people.SignIn.as_view(), name="login"),
     path("sign-out", LogoutView.as_view(), name="logout"),
     path("password", people.ChangePassword.as_view(), name="password"),

@@ -17,7 +17,7 @@ from scheduler.queries.gauges import runners_having
 from scheduler.queries.jobs import OVERDUE_AFTER, has_missed, live_jobs
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.runners import STALE_SECONDS, status_of
-from scheduler.queries.trouble import pulse, sentences
+from scheduler.queries.trouble import Pulse, pulse, sentences
 from scheduler.services.identity import FLAPPING_TAKEOVERS, FLAPPING_WINDOW
 from scheduler.sql.gauges import job_facts, queue_now
 
@@ -89,14 +89,14 @@ class Situation:
         return not any(kinds)
 
 
-def situation(now: datetime) -> Situation:
+def situation(now: datetime, seen: Pulse | None = None) -> Situation:
     """At most fourteen queries, whatever is wrong."""
     queue, letters = queue_now(now), _letters()
     triggers, jobs, runners = _suspects(now), _jobs(), _runners(now)
     online = [row for row in runners if status_of(row.last_poll_at, now) == "online"]
     wanted = {(tenant, name) for job in jobs if job.is_active for tenant, name in job.wanted}
     having = runners_having(wanted, [(row.runner_id, row.tenant, row.capabilities) for row in online])
-    seen = pulse()
+    seen = seen or pulse()
     broken = [(trigger.job.job_key, trigger.config_error) for trigger in triggers if trigger.config_error]
     paused = sorted((job for job in jobs if job.paused_at is not None), key=lambda job: job.paused_at, reverse=True)
     return Situation(

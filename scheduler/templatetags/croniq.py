@@ -58,6 +58,12 @@ def instant(context: Context, value: datetime | None, zone: str = "", relative: 
 
 
 @register.simple_tag(takes_context=True)
+def viewer_zone(context: Context) -> str:
+    """The zone that the viewer has chosen; empty: his browser's."""
+    return _viewers_zone(context)
+
+
+@register.simple_tag(takes_context=True)
 def at(context: Context, value: datetime, pattern: str = "D j M H:i:s") -> str:
     """Say an instant within a text, in a drawing's title for example: in the zone that the viewer has chosen, else in
     UTC, with the offset."""

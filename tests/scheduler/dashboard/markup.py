@@ -10,10 +10,15 @@ VOID = {"meta", "link", "img", "input", "br", "hr"}
 
 
 class Page(HTMLParser):
-    """The elements of a page in order, the texts, and what a strict Content-Security-Policy would refuse of it."""
+    """The elements of a page in order, the texts, and what a strict Content-Security-Policy would refuse of it.
 
-    def __init__(self, response: HttpResponse) -> None:
+    ``closed``: also the elements and texts of what a script shows later: dialogs and what is hidden.
+    """
+
+    def __init__(self, response: HttpResponse, *, closed: bool = False) -> None:
         super().__init__(convert_charrefs=True)
+        self._shows_closed = closed
+        self._closed: int | None = None
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.refused: list[str] = []
         self._texts: list[str] = []
@@ -22,9 +27,13 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        self.elements.append((tag, values))
         if tag not in VOID:
+            is_shut = "hidden" in values or (tag == "dialog" and "open" not in values)
+            if is_shut and self._closed is None and not self._shows_closed:
+                self._closed = len(self._open)
             self._open.append(tag)
+        if self._closed is None:
+            self.elements.append((tag, values))
         if tag == "style" or (tag == "script" and not values.get("src", "").startswith("/")):
             self.refused.append(f"<{tag}>")
         for name, value in values.items():
@@ -38,13 +47,15 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         while self._open and self._open.pop() != tag:
             pass
+        if self._closed is not None and len(self._open) <= self._closed:
+            self._closed = None
 
     def handle_data(self, data: str) -> None:
         if not data.strip():
             return
         if self._open and self._open[-1] in ("script", "style"):
             self.refused.append(data)
-        else:
+        elif self._closed is None:
             self._texts.append(" ".join(data.split()))
 
     @property

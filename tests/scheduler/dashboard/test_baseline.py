@@ -57,6 +57,8 @@ def paths(now) -> dict[str, str]:
         "calendar": f"/calendars/{calendar}",
         "calendar-year": f"/calendars/{calendar}/year",
         "runners": "/runners",
+        "palette": "/palette?q=invo",
+        "banner": "/banner",
     }
 
 

@@ -222,7 +222,9 @@ def test_pause_and_resume(operator, now):
 
 def test_the_page_names_the_zone_of_its_times(viewer):
     page = Page(viewer.get("/"))
-    assert page.all("footer", id="zone")  # where the script names the viewer's own
+    [zone] = page.all("a", id="zone")
+    assert "data-zone" in zone  # where the script names the viewer's own
+    assert zone["href"] == "/time-zone"
     assert page.text.endswith("Times are UTC")
 
 

@@ -145,7 +145,7 @@ def test_htmx_neither_evaluates_nor_injects_nor_leaves_the_site(viewer):
 def test_every_static_file_that_a_page_names_is_there(viewer, client):
     for answer in (viewer.get("/"), client.get("/sign-in")):
         named = re.findall(r'(?:src|href)="/static/([^"]+)"', answer.content.decode())
-        assert {"croniq.css", "croniq-parts.css", "croniq.js"} <= set(named)
+        assert {"croniq.css", "croniq-parts.css", "croniq-time.js"} <= set(named)
         assert [path for path in named if finders.find(path) is None] == []
     assert settings.STATIC_URL == "/static/"
     assert client.get("/favicon.ico")["Location"] == "/static/croniq.svg"
