@@ -74,6 +74,18 @@ class Installation:
             process.send_signal(signum)
         return process.wait(STOP_SECONDS)
 
+    def end(self) -> None:
+        """Stop all processes, the last started first; what does not within its time is killed."""
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -109,12 +121,4 @@ def installation(processes: Sequence[str] = ("materialize", "reap"), *, serve: b
                 print(f"--- {site.logs[process.pid].name}\n{site.log_of(process)[-4000:]}")  # noqa: T201
             raise
         finally:
-            for process in reversed(site.processes):
-                if process.poll() is None:
-                    process.terminate()
-            for process in site.processes:
-                try:
-                    process.wait(STOP_SECONDS)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+            site.end()

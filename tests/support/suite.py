@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support import counting
+from tests.support import browser, counting
 from tests.support.postgres import BIN_VARIABLE, URL_VARIABLE, private_postgres
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -70,6 +70,8 @@ def run_suite(databases: Sequence[str], tiers: Sequence[str], pytest_arguments: 
             for target, counts in zip(targets, _run_tier(tier, targets, folder, pytest_arguments), strict=True):
                 _say(f"== {target.title}: {tier} tier: {counts}, {counts.skipped} skipped ==")
                 total += counts
+    if "realtime" in tiers and (lack := browser.missing()):
+        _say(f"!!!! The browser tests did not run: {lack}. !!!!")
     if total.is_empty:
         _say("No test ran: what was named has none in this tier (realtime tests need --all).")
     _say("")

@@ -1,0 +1,58 @@
+"""One installation and one browser for all browser tests of a process.
+
+They are in the realtime tier and run on one database: PostgreSQL where the run has both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser.person import Person
+from tests.browser.site import Site
+from tests.browser.site import site as running_site
+from tests.support.browser import chromium, missing
+from tests.support.postgres import URL_VARIABLE
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.realtime)
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[Site]:
+    """Thirty jobs with a past, a present and a future; workers and a runner that goes on with them."""
+    if URL_VARIABLE in os.environ and not os.environ.get("DATABASE_URL", "").startswith("postgres"):
+        pytest.skip("one database is enough for a browser: it is led through the pages on PostgreSQL, beside this run")
+    if lack := missing():
+        pytest.skip(f"browser tests need a browser: {lack}")
+    with running_site(jobs=30, runs=400) as running:
+        yield running
+        faults = {path.name: path.read_text(errors="replace") for path in running.logs.values()}
+    assert {name: text[-4000:] for name, text in faults.items() if "Traceback" in text} == {}
+
+
+@pytest.fixture(scope="session")
+def started(site: Site) -> Iterator[Person]:
+    with chromium() as driver:
+        yield Person(driver, site.base_url)
+
+
+@pytest.fixture
+def person(started: Person) -> Iterator[Person]:
+    """Somebody at the browser, signed in as nobody, with a wide light page. The browser's complaints fail the test."""
+    started.expected = []
+    started.look()
+    started.goto("/sign-in")
+    started.driver.delete_all_cookies()
+    started.complaints()
+    yield started
+    assert started.complaints() == []

@@ -1,0 +1,90 @@
+"""Every page there is, by the URL configuration: a new one is in the list by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.views.generic import RedirectView
+
+from scheduler.dashboard.pages import action
+
+QUERIES = {
+    "jobs-confirm": "do=pause&all=1",
+    "letters-confirm": "do=replay",
+    "openapi": "",
+}
+"""What a page's address needs beside its path."""
+NO_PAGES = {
+    "log": "lines of a page",
+    "job-preview": "a part of a form",
+    "logout": "answers POST alone",
+    "oidc": "leads to a provider",
+    "oidc-callback": "is led to by a provider",
+    "mfa_view_recovery_codes": "refuses whoever has no second factor",
+    "mfa_download_recovery_codes": "text",
+    "mfa_generate_recovery_codes": "refuses whoever has no second factor",
+    "mfa_deactivate_totp": "refuses whoever has no second factor",
+    "mfa_authenticate": "a step of signing in with a second factor",
+    "mfa_reauthenticate": "for whoever has a second factor",
+}
+"""Addresses that show nothing by themselves, and why."""
+STRANGERS = {"login", "account_inactive"}
+"""Pages of somebody who is not signed in."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """``route`` has parts in angle brackets, each of which names an object of the demo."""
+
+    name: str
+    route: str
+    parts: tuple[str, ...]
+
+    def path(self, objects: dict[str, str]) -> str:
+        path = self.route
+        for part in self.parts:
+            path = path.replace(f"<{part}>", objects[part])
+        return path
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def pages() -> list[Page]:
+    """The pages of Croniq and of the admin."""
+    return [*sorted(_pages_of(get_resolver().url_patterns), key=lambda page: page.name), *_admin_pages()]
+
+
+def _pages_of(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterator[Page]:
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            if pattern.app_name != "admin":
+                yield from _pages_of(pattern.url_patterns, prefix + str(pattern.pattern))
+        elif _is_page(pattern, prefix):
+            name = str(pattern.name)
+            route = "/" + prefix + str(pattern.pattern)
+            parts = tuple(pattern.pattern.converters)
+            for part, converter in pattern.pattern.converters.items():
+                kind = type(converter).__name__.removesuffix("Converter").lower().replace("string", "str")
+                route = route.replace(f"<{kind}:{part}>", f"<{part}>")
+            query = QUERIES.get(name)
+            yield Page(name, f"{route}?{query}" if query else route, parts)
+
+
+def _is_page(pattern: URLPattern, prefix: str) -> bool:
+    view = pattern.callback
+    if pattern.name is None or pattern.name in NO_PAGES or getattr(view, "view_class", None) is RedirectView:
+        return False
+    is_machines = hasattr(view, "cls")  # a view of the API
+    is_action = view.__code__.co_qualname.startswith(action.__name__ + ".")
+    return not is_machines and not is_action
+
+
+def _admin_pages() -> Iterator[Page]:
+    yield Page("admin:index", "/admin/", ())
+    for model in admin.site._registry:
+        name = f"{model._meta.app_label}/{model._meta.model_name}"
+        yield Page(f"admin:{name}", f"/admin/{name}/", ())
