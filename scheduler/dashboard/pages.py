@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
@@ -41,14 +41,16 @@ TEXT_MOST_BYTES = 1020
 View = Callable[..., HttpResponse]
 
 
-def page(view: View) -> View:
-    """Make a page of ``view(request, now, …)``, never cached, for whoever has the permission `VIEW`; refusals become
+def page(view: View | None = None, *, needs: str = VIEW) -> View:
+    """Make a page of ``view(request, now, …)``, never cached, for whoever has the permission ``needs``; refusals become
     pages of their own."""
+    if view is None:
+        return partial(page, needs=needs)
 
     @wraps(view)
     def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
         def look() -> HttpResponse:
-            if not request.user.has_perm(VIEW):
+            if not request.user.has_perm(needs):
                 raise PermissionDenied
             return view(request, _framed(request), **parts)
 
@@ -57,16 +59,19 @@ def page(view: View) -> View:
     return wrapped
 
 
-def action(view: View) -> View:
-    """Make an action of ``view(request, now, …)``, which answers the address to go on to; needs the permission `ACT`.
+def action(view: View | None = None, *, needs: str = ACT) -> View:
+    """Make an action of ``view(request, now, …)``, which answers the address to go on to; for whoever has the
+    permission ``needs``.
 
     What a service refuses is a message on the page that ``back`` (an address on this site's own paths) names.
     """
+    if view is None:
+        return partial(action, needs=needs)
 
     @wraps(view)
     def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
         def act() -> HttpResponse:
-            if not may_act(request.user):
+            if not request.user.has_perm(needs):
                 raise PermissionDenied
             return HttpResponseRedirect(view(request, DatabaseClock().now(), **parts))
 
@@ -75,14 +80,16 @@ def action(view: View) -> View:
     return wrapped
 
 
-def form(view: View) -> View:
+def form(view: View | None = None, *, needs: str = ACT) -> View:
     """Make a page to fill in of ``view(request, now, …)``, which answers GET with the form and POST with a redirect or
-    the form again, with what was wrong; both need the permission `ACT`."""
+    the form again, with what was wrong; both are for whoever has the permission ``needs``."""
+    if view is None:
+        return partial(form, needs=needs)
 
     @wraps(view)
     def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
         def fill_in() -> HttpResponse:
-            if not request.user.has_perm(ACT):
+            if not request.user.has_perm(needs):
                 raise PermissionDenied
             return view(request, _framed(request), **parts)
 
