@@ -11,20 +11,22 @@ from allauth.socialaccount.models import SocialAccount
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
-from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext_lazy
 
 from croniq_site.admin_audit import ToldInTheAudit
-from croniq_site.kernel.errors import Conflict
-from runners.admin import BoundedSearch
+from croniq_site.kernel.errors import Conflict, Forbidden
+from runners.admin import BoundedSearch, refused_page
 from runners.domain.roles import ROLES
 from runners.models import Preferences
 from runners.services.people import keeping_an_admin
+from scheduler.dashboard.sentences import said
 
+NO_STAFF = "The administration is for staff alone. An administrator can make you staff there, on the page of your user."
 OF_ALLAUTH = ("account", "mfa", "socialaccount")
 
 for app in OF_ALLAUTH:
@@ -36,7 +38,7 @@ admin.site.unregister([model for model in list(admin.site._registry) if model._m
 def sign_in(request: HttpRequest) -> HttpResponseBase:
     """In place of the admin's own page: one way in, with one count of attempts and one second factor."""
     if request.user.is_authenticated:  # and is no staff, or he would be there
-        raise PermissionDenied
+        return refused_page(request, Forbidden(NO_STAFF))
     query = request.GET.urlencode()
     return redirect(f"{reverse('login')}?{query}" if query else reverse("login"))
 
@@ -60,7 +62,7 @@ class KeepsAnAdmin(BoundedSearch):
                 # A list is drawn, and what it does with it is done, when it is rendered.
                 return answer.render() if hasattr(answer, "render") and not answer.is_rendered else answer
         except Conflict as refused:
-            self.message_user(request, refused.message, messages.ERROR)
+            self.message_user(request, said(refused.message), messages.ERROR)
             return HttpResponseRedirect(reverse(f"admin:auth_{self.opts.model_name}_changelist"))
 
 
@@ -92,7 +94,7 @@ class LostAdmin(ToldInTheAudit, BoundedSearch, admin.ModelAdmin):
     list_select_related = ["user"]
     fields = ["user", "last_seen"]
 
-    @admin.display(description="last used")
+    @admin.display(description=gettext_lazy("last used"))
     def last_seen(self, obj: Authenticator | SocialAccount) -> Any:
         return obj.last_used_at if isinstance(obj, Authenticator) else obj.last_login
 

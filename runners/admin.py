@@ -16,6 +16,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.text import smart_split
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.errors import CroniqError
@@ -52,10 +54,17 @@ class BoundedSearch:
     """Each word of a search is a level of its condition and a pattern: of both SQLite takes only so much."""
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet, search_term: str) -> tuple[QuerySet, bool]:
-        if len(search_term) > MOST_SEARCHED or sum(1 for _ in smart_split(search_term)) > MOST_WORDS:
-            messages.error(request, f"A search has at most {MOST_WORDS} words and {MOST_SEARCHED} characters.")
+        if self.is_too_long(request, search_term):
             return queryset.none(), False
         return super().get_search_results(request, queryset, search_term)
+
+    def is_too_long(self, request: HttpRequest, term: str) -> bool:
+        """Say whether a search is longer than any is, and tell whoever asks."""
+        if len(term) <= MOST_SEARCHED and sum(1 for word in smart_split(term)) <= MOST_WORDS:
+            return False
+        words = _("A search has at most %(words)d words and %(characters)d characters.")
+        messages.error(request, words % {"words": MOST_WORDS, "characters": MOST_SEARCHED})
+        return True
 
 
 class CroniqAdmin(BoundedSearch, admin.ModelAdmin):
@@ -102,7 +111,7 @@ class ApiClientForm(forms.ModelForm):
     def clean_name(self) -> str:
         name = self.cleaned_data["name"]
         if not is_printable_name(name):
-            raise ValidationError("A name has 1 to 255 printable characters.")
+            raise ValidationError(_("A name has 1 to 255 printable characters."))
         return name
 
     def clean_tenant(self) -> str | None:
@@ -167,14 +176,19 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
     fields = ("prefix", "client", "created_at", "expires_at", "revoked_at", "last_used_at")
 
-    @admin.action(description="Revoke the selected keys (for good)", permissions=["revoke"])
+    @admin.action(description=gettext_lazy("Revoke the selected keys (for good)"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponseBase | None:
         ids = list(queryset.values_list("pk", flat=True))
         try:
             revoked = revoke_keys(ids, DatabaseClock().now(), actor=actor_of(request))
         except CroniqError as refused:
             return refused_page(request, refused)
-        self.message_user(request, f"{revoked} of {len(ids)} selected keys were live and are revoked.")
+        words = ngettext(
+            "%(revoked)d of %(number)d selected keys were live and are revoked.",
+            "%(revoked)d of %(number)d selected keys were live and are revoked.",
+            revoked,
+        )
+        self.message_user(request, words % {"revoked": revoked, "number": len(ids)})
         return None
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:

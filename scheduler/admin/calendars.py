@@ -39,7 +39,7 @@ class PlanningCalendarAdmin(CalendarAdmin):
     form = PlanningCalendarForm
 
     class Media:
-        css = {"all": ["croniq-plan.css", "croniq-admin.css"]}
+        css = {"all": ["croniq-plan.css"]}
 
     def save_values(
         self, values: dict[str, Any], now: datetime, *, actor: Actor, calendar: Calendar | None

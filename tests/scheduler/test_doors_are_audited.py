@@ -16,9 +16,10 @@ from django.urls import URLPattern, reverse
 
 from croniq_site.kernel.clock import ManualClock
 from runners.models import AuditEvent
+from scheduler.admin import actions as admin_actions
 from scheduler.dashboard import pages
 from scheduler.dashboard.urls import urlpatterns
-from scheduler.models import QueueEntry
+from scheduler.models import Job, QueueEntry, Run, Trigger
 from scheduler.services.maintenance import begin_maintenance
 from scheduler.services.pause import pause_job
 from scheduler.workers import reaper
@@ -30,8 +31,10 @@ from tests.factories import (
     HeartbeatFactory,
     JobFactory,
     QueueEntryFactory,
+    RunFactory,
     RunnerFactory,
     SlotFactory,
+    TriggerFactory,
 )
 from tests.scheduler.api.calls import ACTOR, World, build_world
 from tests.scheduler.planning.support import make_job, make_trigger
@@ -49,7 +52,8 @@ def world(now) -> World:
 @pytest.fixture
 def root(now, monkeypatch) -> Client:
     """A superuser, at the clock of the tests."""
-    monkeypatch.setattr(pages, "DatabaseClock", lambda: ManualClock(now))
+    for module in (pages, admin_actions):
+        monkeypatch.setattr(module, "DatabaseClock", lambda: ManualClock(now))
     client = Client()
     client.force_login(User.objects.create_superuser("root", password="a long secret"))
     return client
@@ -72,6 +76,20 @@ def since(last: int, *actions: str) -> list[AuditEvent]:
 
 def _calendar_page(world: World, what: str) -> str:
     return reverse(f"admin:calendars_calendar_{what}", args=[world.parts["spare_calendar"]])
+
+
+def _job(world: World, which: str = "job_key") -> Job:
+    return Job.objects.get(job_key=world.parts[which])
+
+
+def _trigger(world: World, which: str = "job_key", *, is_off: bool = False) -> Trigger:
+    found = Trigger.objects.filter(job=_job(world, which)).first() or TriggerFactory(job=_job(world, which))
+    Trigger.objects.filter(pk=found.pk).update(enabled=not is_off)
+    return found
+
+
+def _ended(world: World) -> Run:
+    return RunFactory(job=_job(world), completed=True)
 
 
 def _list_action(client: Client, model: str, action: str, pk: object) -> object:
@@ -132,6 +150,54 @@ ADMIN = {
             root, "runners_auditevent", "take_back", AuditEvent.objects.get(event_id=world.parts["job_edit"]).pk
         ),
         "job.reverted",
+    ),
+    ("scheduler.job", "pause"): (
+        lambda root, world: _list_action(root, "scheduler_job", "pause", _job(world).pk),
+        "job.paused",
+    ),
+    ("scheduler.job", "resume"): (
+        lambda root, world: _list_action(root, "scheduler_job", "resume", _job(world, "paused").pk),
+        "job.resumed",
+    ),
+    ("scheduler.job", "run_now"): (
+        lambda root, world: _list_action(root, "scheduler_job", "run_now", _job(world).pk),
+        "job.triggered",
+    ),
+    ("scheduler.trigger", "pause"): (
+        lambda root, world: _list_action(root, "scheduler_trigger", "pause", _trigger(world).pk),
+        "job.paused",
+    ),
+    ("scheduler.trigger", "resume"): (
+        lambda root, world: _list_action(root, "scheduler_trigger", "resume", _trigger(world, "paused").pk),
+        "job.resumed",
+    ),
+    ("scheduler.trigger", "run_now"): (
+        lambda root, world: _list_action(root, "scheduler_trigger", "run_now", _trigger(world).pk),
+        "job.triggered",
+    ),
+    ("scheduler.trigger", "switch_off"): (
+        lambda root, world: _list_action(root, "scheduler_trigger", "switch_off", _trigger(world).pk),
+        "trigger.updated",
+    ),
+    ("scheduler.trigger", "switch_on"): (
+        lambda root, world: _list_action(root, "scheduler_trigger", "switch_on", _trigger(world, is_off=True).pk),
+        "trigger.updated",
+    ),
+    ("scheduler.run", "replay"): (
+        lambda root, world: _list_action(root, "scheduler_run", "replay", _ended(world).pk),
+        "run.replayed",
+    ),
+    ("scheduler.run", "cancel"): (
+        lambda root, world: _list_action(root, "scheduler_run", "cancel", world.parts["execution_id"]),
+        "run.cancelled",
+    ),
+    ("scheduler.deadletter", "replay"): (
+        lambda root, world: _list_action(root, "scheduler_deadletter", "replay", world.parts["letter_id"]),
+        "dead_letter.replayed",
+    ),
+    ("scheduler.deadletter", "discard"): (
+        lambda root, world: _list_action(root, "scheduler_deadletter", "discard", world.parts["letter_id"]),
+        "dead_letter.deleted",
     ),
     ("calendars.calendar", "add"): (
         lambda root, world: root.post(CALENDAR_ADD, calendar_form()),
