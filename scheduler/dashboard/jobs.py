@@ -9,6 +9,7 @@ from uuid import uuid4
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 
 from croniq_site.kernel.errors import NotFound
 from croniq_site.kernel.text import is_printable_name
@@ -122,15 +123,16 @@ def run_now(request: HttpRequest, now: datetime, job_key: str) -> str:
 def pause(request: HttpRequest, now: datetime, job_key: str) -> str:
     reason = request.POST.get("reason", KEPT)
     until = viewers_instant("until", request.POST["until"]) if "until" in request.POST else KEPT
-    or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), reason=reason, until=until))
-    messages.success(request, "Paused. Its scheduled runs are held until you resume it.")
+    done = or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), reason=reason, until=until))
+    if done is not None:
+        messages.success(request, _("Paused. Its scheduled runs are held until you resume it."))
     return address("job", job_key=job_key)
 
 
 @action
 def resume(request: HttpRequest, now: datetime, job_key: str) -> str:
-    or_message(request, lambda: resume_job(job_key, now, actor=actor_of(request)))
-    messages.success(request, "Resumed. What fell due meanwhile is recorded as skipped.")
+    if or_message(request, lambda: resume_job(job_key, now, actor=actor_of(request))) is not None:
+        messages.success(request, _("Resumed. What fell due meanwhile is recorded as skipped."))
     return address("job", job_key=job_key)
 
 
