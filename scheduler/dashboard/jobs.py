@@ -28,6 +28,7 @@ from scheduler.dashboard.pages import (
     viewers_instant,
 )
 from scheduler.dashboard.sparks import spark_of
+from scheduler.dashboard.words import source_words
 from scheduler.domain.actions import action_text
 from scheduler.models import Job
 from scheduler.queries.job_choice import SOURCES, STATUSES, JobChoice
@@ -38,7 +39,6 @@ from scheduler.queries.runs import RunFilter, run_list
 from scheduler.queries.tags import tag_counts
 from scheduler.services.pause import KEPT, pause_job, resume_job
 from scheduler.services.trigger_runs import trigger_run
-from scheduler.templatetags.croniq import SOURCE_WORDS
 
 PAGE_ROWS = 100
 LAST_RUNS = 15
@@ -79,7 +79,7 @@ def job_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
         context |= {
             "tags": _tag_chips(choice),
             "statuses": STATUSES,
-            "sources": [(source, SOURCE_WORDS[source]) for source in SOURCES],
+            "sources": [(source, source_words(source)) for source in SOURCES],
             "what": WHAT,
         }
     return live_answer(request, "dashboard/jobs.html", "dashboard/_jobs.html", context, (lines, sparks, more))

@@ -28,6 +28,7 @@ from croniq_site.kernel.errors import CroniqError, InvalidInput
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import Actor
 from scheduler.dashboard.frame import banner_of
+from scheduler.dashboard.sentences import said
 from scheduler.domain.trigger_fields import instant_of
 
 _log = logging.getLogger(__name__)
@@ -125,7 +126,7 @@ def or_message(request: HttpRequest, act: Callable[[], Any]) -> Any:
     except CroniqError as refusal:
         if refusal.status not in (409, 429) or request.htmx:
             raise
-        messages.error(request, refusal.message)
+        messages.error(request, said(refusal.message))
         return None
 
 
@@ -227,8 +228,8 @@ def _beside_the_button(status: int, sentence: str) -> HttpResponse:
 
 
 def _sentence(refusal: CroniqError) -> str:
-    told = [f"{field}: {' '.join(sentences)}" for field, sentences in (refusal.fields or {}).items()]
-    return "\n".join(told) or refusal.message
+    told = [f"{field}: {' '.join(map(said, sentences))}" for field, sentences in (refusal.fields or {}).items()]
+    return "\n".join(told) or said(refusal.message)
 
 
 def _sign_in(request: HttpRequest) -> HttpResponse:

@@ -12,39 +12,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from scheduler.dashboard.times import short_text, since_element, time_element, viewers_zone, wire_text
+from scheduler.dashboard.words import missed_words, reason_words, source_words, state_words
 
 register = template.Library()
-
-STATE_WORDS = {
-    "claimed": "running",
-    "timed_out": "timed out",
-    "config_error": "config error",
-    "well": "all is well",
-    "look": "needs a look",
-}
-"""States that people know by another word than the wire's."""
-
-REASON_WORDS = {
-    "lease": "its lease ran out",
-    "takeover": "another process took the runner's identity over",
-    "lost_answer": "its runner never got the answer that held it",
-    "disconnected": "its runner was gone before the answer",
-}
-"""Reasons and causes that need more than their own word."""
-
-MISSED_WORDS = {
-    "downtime": "while nobody was there to start it",
-    "paused": "while it was paused",
-    "maintenance": "while all dispatch was held",
-    "queue_full": "because its queue was full",
-    "overlap": "because the run before still went on",
-    "skip_next": "taken out by somebody",
-    "rules_changed": "because a zone or a holiday was moved by new rules",
-}
-"""Why a fire made no run, after its number."""
-
-SOURCE_WORDS = {"file": "jobs file", "runner": "a runner", "api": "API", "admin": "a person", "demo": "demo"}
-"""Who has the say in a job."""
+for words in (reason_words, source_words, missed_words):
+    register.filter(words)
 
 
 @register.simple_tag(takes_context=True)
@@ -94,16 +66,16 @@ def _viewers_zone(context: Context) -> str:
 @register.simple_tag
 def state(name: str) -> SafeString:
     """Show a state as a word; its colour only repeats it."""
-    return format_html('<span class="state state-{}">{}</span>', name, STATE_WORDS.get(name, name).capitalize())
+    return format_html('<span class="state state-{}">{}</span>', name, state_words(name))
 
 
 @register.simple_tag
 def day_state(name: str) -> SafeString:
     """Show whether a day is open; its colour only repeats the word."""
-    return format_html('<span class="state state-{}">{}</span>', name, name.capitalize())
+    return format_html('<span class="state state-{}">{}</span>', name, state_words(name))
 
 
-_IN_MENU = ("letter", "missed", "calendar", "budgets", "runners", "audit")
+_IN_MENU = ("letter", "missed", "calendar", "budgets", "runner", "audit", "settings")
 
 
 @register.filter
@@ -119,23 +91,7 @@ def is_in_menu(name: str | None) -> bool:
 
 @register.filter
 def state_word(name: str) -> str:
-    return STATE_WORDS.get(name, name).capitalize()
-
-
-@register.filter
-def reason_words(code: str) -> str:
-    """Why something happened: a code of ours in words, whatever somebody wrote as it is."""
-    return REASON_WORDS.get(code, code.replace("_", " ") if code.islower() and " " not in code else code)
-
-
-@register.filter
-def source_words(managed_by: str) -> str:
-    return SOURCE_WORDS.get(managed_by, managed_by)
-
-
-@register.filter
-def missed_words(code: str) -> str:
-    return MISSED_WORDS.get(code) or reason_words(code)
+    return state_words(name)
 
 
 @register.filter
