@@ -56,6 +56,12 @@ def test_a_page_is_in_the_language_that_the_browser_asks_for(client: Client, ask
     assert {"Accept-Language", "Cookie"} <= {name.strip() for name in answer["Vary"].split(",")}
 
 
+def test_what_is_kept_for_one_language_is_not_given_to_another(client: Client):
+    """Also of an answer that has looked at no session."""
+    answer = client.get("/favicon.ico")
+    assert {"Accept-Language", "Cookie"} <= {name.strip() for name in answer["Vary"].split(",")}
+
+
 def test_what_somebody_has_chosen_goes_before_what_his_browser_asks_for(browser: Client):
     assert language_of(browser.get("/password")) == "de"
     answer = browser.post("/language", {"language": "en", "next": "/password"})

@@ -22,7 +22,7 @@ RECORDS = [
         file="croniq_site/languages.py",
         old='            patch_vary_headers(response, ["Cookie"])\n',
         new="",
-        red=[LANGUAGE + "test_a_page_is_in_the_language_that_the_browser_asks_for"],
+        red=[LANGUAGE + "test_what_is_kept_for_one_language_is_not_given_to_another"],
     ),
     Mutation(
         name="a-language-ends-with-its-request",
