@@ -228,8 +228,7 @@ def _beside_the_button(status: int, sentence: str) -> HttpResponse:
 
 
 def _sentence(refusal: CroniqError) -> str:
-    told = [f"{field}: {' '.join(map(said, sentences))}" for field, sentences in (refusal.fields or {}).items()]
-    return "\n".join(told) or said(refusal.message)
+    return "\n".join(" ".join(map(said, sentences)) for sentences in refusal.fields.values()) or said(refusal.message)
 
 
 def _sign_in(request: HttpRequest) -> HttpResponse:
