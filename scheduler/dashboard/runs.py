@@ -1,58 +1,53 @@
-"""Runs, and one run with its attempts."""
+"""The list of runs, and the planned ones."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from croniq_site.kernel.errors import InvalidInput
-from scheduler.dashboard.log import detail_of, is_over, log_part
-from scheduler.dashboard.pages import (
-    action,
-    actor_of,
-    address,
-    live_answer,
-    may_act,
-    or_message,
-    page,
-    position_in,
-    position_text,
-    text_in,
-)
-from scheduler.queries.explain import explain
+from scheduler.dashboard.pages import address, live_answer, may_act, page, position_in, position_text, text_in
+from scheduler.dashboard.run_choice import KIND_WORDS, WINDOW_WORDS, RunChoice, choice_of
+from scheduler.dashboard.runs_bulk import WHAT
+from scheduler.queries.run_reach import ERRORS_LOOKED_AT, LOOKED_AT, MOST_COUNTED, newer_runs, reach, within
 from scheduler.queries.runs import STATES, RunFilter, RunRow, planned_runs, run_list
-from scheduler.services.cancel import cancel_runs
+from scheduler.queries.tags import tag_counts, tenants
 
 PAGE_ROWS = 50
+MOST_TAGS = 100
+_START = UUID(int=0)
+"""Below the id of every run: of those of one instant none comes after it in the list."""
 
 
 @page
 def run_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
-    job_key, state, runner_id = text_in(request, "job"), text_in(request, "state"), text_in(request, "runner")
-    if state and state not in STATES:
-        raise InvalidInput.of("state", f"A state is one of {', '.join(STATES)}.")
-    before = position_in(request, "before")
-    filters = RunFilter(job_key=job_key or None, state=state or None, runner_id=runner_id or None)
-    runs, last = _cut(run_list(now, filters, PAGE_ROWS + 1, before))
-    chosen = {"job": job_key, "state": state, "runner": runner_id}
-    more = address("runs", chosen | {"before": last}) if last else ""
-    context = {
-        "runs": runs,
-        "more": more,
-        "job_key": job_key,
-        "state": state,
-        "states": STATES,
-        "is_top": before is None,
-        "runner_id": runner_id,
-        "is_filtered": any(chosen.values()),
-        "top": address("runs", chosen),
-        "planned": address("planned", {"job": job_key}),
+    """The newest runs of a choice, which keep themselves up to date; or, with ``before`` in the address, older ones,
+    which stand still and say how many have come since their reader left the newest (``head``)."""
+    choice = choice_of(request.GET)
+    before, head = position_in(request, "before"), position_in(request, "head")
+    filters = choice.filters(now)
+    context: dict[str, Any] = {"choice": choice, "is_top": before is None, "top": address("runs", choice.query)}
+    if before is not None:
+        context["newer"] = newer = newer_runs(filters, now, head or before, PAGE_ROWS)
+        context["newer_is_cut"] = newer == MOST_COUNTED
+        if request.htmx:
+            return live_answer(request, "dashboard/runs.html", "dashboard/_runs_newer.html", context, newer)
+    context |= _rows(filters, choice, now, before, head)
+    context |= {
+        "is_filtered": bool(choice.query),
+        "may_act": may_act(request.user),
+        "planned": address("planned", {"job": choice.job}),
+        "looked_at": ERRORS_LOOKED_AT if choice.error and not choice.job else LOOKED_AT,
     }
-    return live_answer(request, "dashboard/runs.html", "dashboard/_runs.html", context, (runs, more))
+    if not request.htmx:
+        context |= _fields(choice)
+    shown = (context["runs"], context["more"], context["reached"])
+    if before is not None:
+        shown = context["newer"]  # the part that asks again is the line above the rows
+    return live_answer(request, "dashboard/runs.html", "dashboard/_runs.html", context, shown)
 
 
 @page
@@ -70,29 +65,37 @@ def planned_page(request: HttpRequest, now: datetime) -> HttpResponse:
     return render(request, "dashboard/planned.html", context)
 
 
-@page
-def run_page(request: HttpRequest, now: datetime, run_id: UUID) -> HttpResponse:
-    detail = detail_of(run_id, now)
-    why = explain(run_id, now) if detail.row.state == "queued" else None
-    context = {
-        "run": detail.row,
-        "detail": detail,
-        "why": why,
-        "is_over": is_over(detail),
-        "may_cancel": may_act(request.user) and detail.row.completed_at is None,
-        **log_part(request, detail),
+def _rows(
+    filters: RunFilter,
+    choice: RunChoice,
+    now: datetime,
+    before: tuple[datetime, UUID] | None,
+    head: tuple[datetime, UUID] | None,
+) -> dict[str, Any]:
+    """The rows of one page and the address of the next: after the last of them, or, where no index answers the filters
+    and one look found fewer, from where it ended (``reached``)."""
+    reached = reach(filters, now, PAGE_ROWS + 1, before)
+    runs, last = _cut(run_list(now, within(filters, reached), PAGE_ROWS + 1, before))
+    if last:
+        reached = None
+    elif reached is not None:
+        last = position_text(reached, _START)
+    first = head or ((runs[0].scheduled_for, runs[0].id) if runs else (now, _START))
+    more = address("runs", {**choice.query, "head": position_text(*first), "before": last}) if last else ""
+    return {"runs": runs, "more": more, "reached": reached}
+
+
+def _fields(choice: RunChoice) -> dict[str, Any]:
+    """What the form lets one choose from."""
+    tags = [tag for tag, _ in sorted(tag_counts(), key=lambda tag: (-tag[1], tag[0]))[:MOST_TAGS]]
+    return {
+        "states": STATES,
+        "kinds": KIND_WORDS.items(),
+        "windows": WINDOW_WORDS.items(),
+        "tags": sorted({*tags, choice.tag} - {""}),
+        "tenants": sorted({*tenants(), choice.tenant} - {""}),
+        "what": WHAT.items(),
     }
-    return live_answer(request, "dashboard/run.html", "dashboard/_run.html", context, (detail, why))
-
-
-@action
-def cancel(request: HttpRequest, now: datetime, run_id: UUID) -> str:
-    results = or_message(request, lambda: cancel_runs([run_id], now, actor_of(request), "cancelled by hand"))
-    if results and results[0].delivered_via_runner:
-        messages.success(request, "Cancelled. Its runner is told to stop it.")
-    elif results:
-        messages.success(request, "Cancelled.")
-    return address("run", run_id=run_id)
 
 
 def _cut(runs: list[RunRow]) -> tuple[list[RunRow], str]:

@@ -56,7 +56,7 @@ def runs_to_replay(now: datetime, filters: RunFilter, ids: Sequence[UUID] | None
         runs = runs.filter(problem__in=REPEATABLE[1:])
     again = Run.objects.filter(replay_of_id=OuterRef("pk"))
     runs = _among(runs, ids).filter(~Exists(again), job__deleted_at__isnull=True)
-    return _first(newest_first(runs, by_entries=False))
+    return _first(newest_first(runs, by_entries=filters.error_text is not None))
 
 
 def letters_to_replay(tenant: str | None, job_key: str | None, ids: Sequence[UUID] | None = None) -> Matches:

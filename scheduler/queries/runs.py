@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from django.db.models.functions import Greatest, Left
 
 from croniq_site.kernel.text import CUT_MARK
 from scheduler.models import Attempt, Job, QueueEntry, Run
+from scheduler.queries.search import contains
 
 STATES = ("queued", "claimed", *Run.Verdict.values)
 """What a run can be, as the wire says it."""
@@ -23,7 +24,9 @@ LIST_ERROR_CHARACTERS = 4000
 _WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
 _SAID_BEFOREHAND = tuple(verdict for verdict in Run.Verdict if verdict != Run.Verdict.SKIPPED)
 """Verdicts that are news also before their run is due. Of a fire that was taken out it is news when that would come."""
-_PROBLEMS = (Run.Verdict.FAILED, Run.Verdict.DEAD, Run.Verdict.CANCELLED, Run.Verdict.SKIPPED)
+PROBLEMS = (Run.Verdict.FAILED, Run.Verdict.DEAD, Run.Verdict.CANCELLED, Run.Verdict.SKIPPED)
+WITH_ERRORS = (Run.Verdict.FAILED, Run.Verdict.DEAD)
+"""Verdicts of runs that ended with an error."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class RunFilter:
     """Which runs. ``tenant`` None: all. ``since`` inclusive and ``until`` exclusive, of ``scheduled_for``.
 
     ``planned``: also those that are not due yet and were never claimed, and fires to come that were taken out.
+    ``job_ids``: of these jobs alone. ``least_attempt``: this attempt or a later one. ``error_text``: part of the first
+    `LIST_ERROR_CHARACTERS` of the error with which the run ended, whatever the case of its letters.
     """
 
     tenant: str | None = None
@@ -40,6 +45,15 @@ class RunFilter:
     since: datetime | None = None
     until: datetime | None = None
     planned: bool = False
+    job_ids: tuple[int, ...] | None = None
+    kind: str | None = None
+    least_attempt: int | None = None
+    error_text: str | None = None
+
+    @property
+    def is_by_entries(self) -> bool:
+        """Whether they are found by their queue entries, which are few."""
+        return self.state in ("queued", "claimed")
 
 
 @dataclass(frozen=True)
@@ -101,13 +115,20 @@ def run_list(
         at, run_id = before
         # The first condition says nothing new: it is what the index can begin at.
         rows = rows.filter(scheduled_for__lte=at).filter(Q(scheduled_for__lt=at) | Q(id__lt=run_id))
-    rows = newest_first(rows, by_entries=filters.state in ("queued", "claimed"))
+    rows = newest_first(rows, by_entries=filters.is_by_entries or filters.error_text is not None)
     rows = rows.annotate(error_head=Left("error", LIST_ERROR_CHARACTERS + 1))
     return [_row(values, now) for values in rows.values(*_COLUMNS, "error_head")[:limit]]
 
 
+def runs_of_ids(run_ids: Sequence[UUID], now: datetime) -> list[RunRow]:
+    """Return these runs, newest first; those that are gone are left out."""
+    rows = newest_first(Run.objects.filter(pk__in=run_ids), by_entries=True)
+    rows = rows.annotate(error_head=Left("error", LIST_ERROR_CHARACTERS + 1))
+    return [_row(values, now) for values in rows.values(*_COLUMNS, "error_head")]
+
+
 def newest_first(runs: QuerySet[Run], *, by_entries: bool) -> QuerySet[Run]:
-    """Order ``runs``. ``by_entries``: they are few, and are found by their queue entries."""
+    """Order ``runs``. ``by_entries``: they are few, and are found by their queue entries (or by their problem)."""
     instant = F("scheduled_for")
     if by_entries:
         # PostgreSQL would rather walk all history along the index that has the order, hoping to meet them soon; of an
@@ -190,14 +211,14 @@ def filtered_runs(now: datetime, filters: RunFilter) -> QuerySet[Run]:
         if filters.tenant is not None:
             jobs = jobs.filter(tenant=filters.tenant)
         ids = list(jobs.values_list("id", flat=True))
-        rows = rows.filter(job_id=ids[0]) if len(ids) == 1 else rows.filter(job_id__in=ids)
+        rows = rows.filter(_among(ids))
     else:
         rows = _of_tenant(rows, filters.tenant)
     if filters.state == "queued":
         rows = rows.filter(entry__state__in=_WAITING)
     elif filters.state == "claimed":
         rows = rows.filter(entry__state=QueueEntry.State.CLAIMED)
-    elif filters.state in _PROBLEMS:
+    elif filters.state in PROBLEMS:
         rows = rows.filter(problem=filters.state)
     elif filters.state is not None:
         rows = rows.filter(verdict=filters.state)
@@ -206,6 +227,16 @@ def filtered_runs(now: datetime, filters: RunFilter) -> QuerySet[Run]:
         rows = rows.filter(
             Q(entry__holder__runner__runner_id=filters.runner_id) | Q(entry__holder=None, runner_id=filters.runner_id)
         )
+    if filters.job_ids is not None:
+        rows = rows.filter(_among(filters.job_ids))
+    if filters.kind is not None:
+        rows = rows.filter(kind=filters.kind)
+    if filters.least_attempt is not None:
+        rows = rows.filter(Q(attempt__gte=filters.least_attempt) | Q(entry__attempt__gte=filters.least_attempt))
+    if filters.error_text is not None:
+        # The verdicts say nothing new: they are what the index of trouble can be read by.
+        rows = rows.alias(error_start=Left("error", LIST_ERROR_CHARACTERS))
+        rows = rows.filter(problem__in=WITH_ERRORS).filter(contains("error_start", filters.error_text))
     if filters.since is not None:
         rows = rows.filter(scheduled_for__gte=filters.since)
     if filters.until is not None:
@@ -213,6 +244,10 @@ def filtered_runs(now: datetime, filters: RunFilter) -> QuerySet[Run]:
     if not filters.planned:
         rows = rows.filter(Q(scheduled_for__lte=now) | Q(verdict__in=_SAID_BEFOREHAND) | Q(entry__attempt__gt=0))
     return rows
+
+
+def _among(job_ids: Sequence[int]) -> Q:
+    return Q(job_id=job_ids[0]) if len(job_ids) == 1 else Q(job_id__in=job_ids)
 
 
 def _row(values: Mapping[str, Any], now: datetime) -> RunRow:

@@ -1,4 +1,4 @@
-"""The tags that jobs carry."""
+"""The tags and the tenants of jobs."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ def tag_counts(tenant: str | None = None) -> list[tuple[str, int]]:
     """Return each tag with how many jobs carry it, in the order of the tags."""
     tags = live_jobs(tenant).exclude(tags=[]).values_list("tags", flat=True)
     return sorted(Counter(tag for row in tags for tag in set(map(str, row))).items())
+
+
+def tenants() -> list[str]:
+    """Return the tenants that have jobs, in their order."""
+    return sorted(set(live_jobs().order_by().values_list("tenant", flat=True).distinct()))

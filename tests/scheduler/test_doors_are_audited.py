@@ -300,6 +300,8 @@ PAGES = {
     "job-delete": ({"typed": "{job_key}"}, "job.deleted"),
     "jobs-bulk": ({"do": "pause", "all": "1", "q": "{job_key}", "expected": "1"}, "job.paused"),
     "cancel": ({}, "run.cancelled"),
+    "rerun": ({}, "run.replayed"),
+    "runs-bulk": ({"do": "cancel", "ids": "{execution_id}"}, "run.cancelled"),
     "revert": ({"event_id": "{job_edit}"}, "job.reverted"),
     "letter-replay": ({}, "dead_letter.replayed"),
     "letter-discard": ({}, "dead_letter.deleted"),
@@ -313,7 +315,7 @@ PAGES = {
     "missed-dismiss": ({"seen_at": "2026-03-02T11:00:00Z"}, "job.missed_dismissed"),
 }
 """By name, the actions of pages: what is sent, and what the audit calls what it did."""
-OWN = {"resume": {"job_key": "paused"}, "cancel": {"run_id": "execution_id"}}
+OWN = {"resume": {"job_key": "paused"}, "cancel": {"run_id": "execution_id"}, "rerun": {"run_id": "finished"}}
 
 
 BY_NAME = {pattern.name: pattern for pattern in urlpatterns if isinstance(pattern, URLPattern) and pattern.name}

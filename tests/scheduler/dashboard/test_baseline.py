@@ -42,6 +42,7 @@ def paths(now) -> dict[str, str]:
         "now": "/now",
         "job": f"/jobs/{key}",
         "runs": "/runs",
+        "runs-confirm": "/runs/bulk?do=rerun&all=1&tag=eu&error=exit",
         "planned": "/runs/planned",
         "run": f"/runs/{Run.objects.filter(verdict='completed').first().pk}",
         "next": "/next",

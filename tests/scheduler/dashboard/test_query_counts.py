@@ -121,8 +121,10 @@ def queries_of(client: Client, path: str) -> int:
     [
         ("/", add_jobs, 14),
         ("/jobs/bulk?do=pause&all=1", add_jobs, 6),
-        ("/runs", add_runs, 5),
-        ("/runs?state=dead", add_runs, 5),
+        ("/runs", add_runs, 7),
+        ("/runs?state=dead", add_runs, 7),
+        ("/runs?tag=eu&error=x", add_runs, 10),
+        ("/runs/bulk?do=rerun&all=1", add_runs, 10),
         ("/runs/planned", add_planned, 5),
         ("/jobs/ops:backup", add_to_a_job, 20),
         ("/runners", add_runners, 5),
