@@ -11,7 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
-from croniq_site.kernel.errors import NotFound
+from calendars.domain.zones import load_zone
+from croniq_site.kernel.errors import InvalidInput, NotFound
 from croniq_site.kernel.text import is_printable_name
 from scheduler.dashboard.bulk_jobs import WHAT, choice_of, query_of
 from scheduler.dashboard.history import edits_of
@@ -28,20 +29,26 @@ from scheduler.dashboard.pages import (
     viewers_instant,
 )
 from scheduler.dashboard.sparks import spark_of
+from scheduler.dashboard.trend import chart_of
 from scheduler.dashboard.words import source_words
+from scheduler.dashboard.year_strip import strip_of
 from scheduler.domain.actions import action_text
 from scheduler.models import Job
 from scheduler.queries.job_choice import SOURCES, STATUSES, JobChoice
 from scheduler.queries.job_record import records
-from scheduler.queries.jobs import job_of_key
-from scheduler.queries.overview import job_line, job_lines, upcoming_fires
+from scheduler.queries.job_trend import LOOKED_AT, trend_of
+from scheduler.queries.job_year import year_of
+from scheduler.queries.overview import job_lines, job_story
 from scheduler.queries.runs import RunFilter, run_list
 from scheduler.queries.tags import tag_counts
+from scheduler.queries.waiting_letters import letters_of_job
 from scheduler.services.pause import KEPT, pause_job, resume_job
 from scheduler.services.trigger_runs import trigger_run
+from scheduler.sql.recent import recent_runs
 
 PAGE_ROWS = 100
 LAST_RUNS = 15
+MOST_LETTERS = 5
 MOST_TAGS = 30
 
 
@@ -87,17 +94,25 @@ def job_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
 
 @page
 def job_page(request: HttpRequest, now: datetime, job_key: str) -> HttpResponse:
-    line = job_line(job_key, now) if is_printable_name(job_key) else None
-    job = job_of_key(job_key) if line is not None else None
-    if line is None or job is None:
+    story = job_story(job_key, now) if is_printable_name(job_key) else None
+    if story is None:
         raise NotFound(f"There is no job {job_key[:255]!r}.")
-    fires = upcoming_fires(line.id, now)
+    job, line = story.job, story.line
+    recent = recent_runs([job.pk], now, LOOKED_AT).get(job.pk, [])
+    trend, year = trend_of(recent), year_of(job.pk, _sound_zone(line.zone), now)
+    letters, waiting = letters_of_job(job.pk, MOST_LETTERS)
     context = {
         "job": line,
         "rules": _rules(job),
-        "fires": fires,
-        "first": next((fire for fire in fires if not fire.is_skipped), None),
-        "runs": run_list(now, RunFilter(job_key=job_key), LAST_RUNS),
+        "ahead": story.ahead,
+        "first": next((item for item in story.ahead if not (item.is_blocked or item.is_skipped)), None),
+        "strip": None if year.is_empty else strip_of(year),
+        "year": year,
+        "trend": None if trend is None else chart_of(trend),
+        "letters": letters,
+        "letters_waiting": waiting,
+        "letters_more": waiting - len(letters),
+        "runs": run_list(now, RunFilter(job_ids=(job.pk,)), LAST_RUNS),
         "edits": edits_of(job),
         "may_act": may_act(request.user),
         # Of a form that is sent twice the second finds the first one's run.
@@ -149,6 +164,14 @@ def _tag_chips(choice: JobChoice) -> list[tuple[str, int, str, bool]]:
         )
         for tag, number in sorted(counts)
     ]
+
+
+def _sound_zone(zone: str) -> str:
+    """The zone whose days a job's year has; UTC where its schedule says nonsense."""
+    try:
+        return load_zone(zone).name if zone else "UTC"
+    except InvalidInput:
+        return "UTC"
 
 
 def _rules(job: Job) -> Rules:

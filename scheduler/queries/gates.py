@@ -72,13 +72,15 @@ class Gates:
             return None
         return trigger.created_at
 
-    def hollow(self) -> Iterator[tuple[datetime, str]]:
-        """The blocked occurrences and what blocks each, within the daily window."""
+    def hollow(self, after: datetime | None = None, until: datetime | None = None) -> Iterator[tuple[datetime, str]]:
+        """The blocked occurrences and what blocks each, within the daily window; of (after, until] alone, if given."""
         if self.calendar is None:
             return iter(())
+        first = self.first if after is None else max(after, self.first)
+        last = max(first, self.last if until is None else min(until, self.last))
         gate = openings_of(self.calendar)
-        closed = closed_parts(open_parts((gate,), self.first, self.last), self.first, self.last)
-        found = blocked(self.schedule, gate, closed, after=self.first, until=self.last)
+        closed = closed_parts(open_parts((gate,), first, last), first, last)
+        found = blocked(self.schedule, gate, closed, after=first, until=last)
         return found if self.wanted is None else (item for item in found if _is_within(self.wanted, item[0]))
 
     def destination_of(self, trigger: Trigger) -> Callable[[datetime], datetime | None]:

@@ -18,7 +18,7 @@ from scheduler.sql.arrays import ArrayHolds
 OVERDUE_AFTER = timedelta(seconds=60)
 """A due run that nobody has taken for so long, or a fire of which there is no run, makes its job overdue."""
 
-_WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
+WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def upcoming_and_missed(job_ids: Iterable[int], now: datetime) -> tuple[dict[int
     fire that should have been a run long ago: no `materialize` came by. Four queries."""
     job_ids = list(job_ids)
     found = dict(
-        QueueEntry.objects.filter(job_id__in=job_ids, state__in=_WAITING, attempt=0, run__scheduled_for__gt=now)
+        QueueEntry.objects.filter(job_id__in=job_ids, state__in=WAITING, attempt=0, run__scheduled_for__gt=now)
         .values_list("job_id")
         .annotate(Min("run__scheduled_for"))
         .order_by()

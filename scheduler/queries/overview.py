@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby, islice
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from croniq_site.kernel.errors import InvalidInput
 from scheduler.domain.words import describe
 from scheduler.models import Job, QueueEntry, Run, Trigger
-from scheduler.queries.fires import next_fires, schedule_of, zone_of
+from scheduler.queries.fires import schedule_of, zone_of
+from scheduler.queries.job_ahead import Ahead, ahead_of
 from scheduler.queries.job_choice import JobChoice, chosen_jobs
 from scheduler.queries.job_fires import skipped_ahead
-from scheduler.queries.jobs import late_runs, live_jobs, status_of, upcoming_and_missed
-
-NEXT_FIRES = 10
+from scheduler.queries.jobs import WAITING, has_missed, late_runs, live_jobs, status_of, upcoming_and_missed
 
 
 @dataclass(frozen=True)
@@ -73,13 +70,12 @@ class JobLine:
 
 
 @dataclass(frozen=True)
-class NextFire:
-    """``is_skipped``: somebody took it out, it will not run."""
+class JobStory:
+    """A job as its own page tells it: ``line`` without its next fire, which is the first of ``ahead``."""
 
-    at: datetime
-    zone: str
-    words: str
-    is_skipped: bool
+    job: Job
+    line: JobLine
+    ahead: tuple[Ahead, ...]
 
 
 def job_lines(now: datetime, choice: JobChoice, *, limit: int, after: str = "") -> list[JobLine]:
@@ -88,46 +84,45 @@ def job_lines(now: datetime, choice: JobChoice, *, limit: int, after: str = "") 
     return _lines(chosen_jobs(choice).filter(job_key__gt=after)[:limit], now)
 
 
-def job_line(job_key: str, now: datetime) -> JobLine | None:
-    return next(iter(_lines(live_jobs().filter(job_key=job_key), now)), None)
-
-
-def upcoming_fires(job_id: int, now: datetime, count: int = NEXT_FIRES) -> list[NextFire]:
-    """Return the next fires of a job from all its triggers, each instant once; a broken trigger gives none."""
-    triggers = (
-        Trigger.objects.filter(job_id=job_id, enabled=True, config_error="", job__is_active=True)
-        .select_related("job", "calendar")
-        .prefetch_related("calendar__rules")
-        .order_by("created_at", "id")
+def job_story(job_key: str, now: datetime) -> JobStory | None:
+    """Return the job of a key; None if there is none. Four queries, whatever there is of it."""
+    waiting = QueueEntry.objects.filter(job_id=OuterRef("pk"), state__in=WAITING, attempt=0)
+    claimed = QueueEntry.objects.filter(job_id=OuterRef("pk"), state=QueueEntry.State.CLAIMED)
+    jobs = _looked_at(live_jobs().filter(job_key=job_key), now).annotate(
+        is_planned=Exists(waiting.filter(run__scheduled_for__gt=now)),
+        running=Coalesce(Subquery(claimed.order_by().values("job_id").annotate(n=Count("pk")).values("n")), 0),
     )
-    skipped = skipped_ahead([job_id], now).get(job_id, set())
-    streams = [
-        [NextFire(at, zone_of(trigger), _words(trigger), at in skipped) for at in _fires(trigger, now, count)]
-        for trigger in triggers
-    ]
-    merged = heapq.merge(*streams, key=lambda fire: fire.at)
-    return list(islice((next(same) for _, same in groupby(merged, key=lambda fire: fire.at)), count))
+    job = jobs.prefetch_related("triggers__calendar__rules").first()
+    if job is None:
+        return None
+    triggers = list(job.triggers.all())
+    for trigger in triggers:
+        trigger.job = job  # its schedule asks for the key, and the job would be read again
+    live = [trigger for trigger in triggers if trigger.enabled and trigger.next_materialize_at is not None]
+    is_missed = not job.is_planned and any(has_missed(trigger, now) for trigger in live)
+    skipped = skipped_ahead([job.pk], now).get(job.pk, set())
+    line = _line(job, None, job.running, is_missed=is_missed)
+    return JobStory(job, line, tuple(ahead_of(job, triggers, skipped, now)))
 
 
-def _lines(jobs: QuerySet[Job], now: datetime) -> list[JobLine]:
+def _looked_at(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
+    """The jobs with their triggers, and what `_line` reads besides."""
     finished = Run.objects.filter(job_id=OuterRef("pk"), verdict__isnull=False, scheduled_for__lte=now)
     finished = finished.order_by("-scheduled_for", "-id")
     ran = finished.exclude(verdict__in=[Run.Verdict.SKIPPED, Run.Verdict.CANCELLED])
     triggers = Trigger.objects.select_related("calendar").order_by("created_at", "id")
-    rows = list(
-        jobs.annotate(
-            last_id=Subquery(finished.values("id")[:1]),
-            last_verdict=Subquery(ran.values("verdict")[:1]),
-            is_late=late_runs(now),
-        ).prefetch_related(Prefetch("triggers", triggers))
-    )
+    return jobs.annotate(
+        last_id=Subquery(finished.values("id")[:1]),
+        last_state=Subquery(finished.values("verdict")[:1]),
+        last_at=Subquery(finished.values("finished_at")[:1]),
+        last_verdict=Subquery(ran.values("verdict")[:1]),
+        is_late=late_runs(now),
+    ).prefetch_related(Prefetch("triggers", triggers))
+
+
+def _lines(jobs: QuerySet[Job], now: datetime) -> list[JobLine]:
+    rows = list(_looked_at(jobs, now))
     ids = [job.pk for job in rows]
-    last = {
-        run_id: LastResult(run_id, verdict, finished_at)
-        for run_id, verdict, finished_at in Run.objects.filter(
-            pk__in=[job.last_id for job in rows if job.last_id is not None]
-        ).values_list("id", "verdict", "finished_at")
-    }
     running = dict(
         QueueEntry.objects.filter(state=QueueEntry.State.CLAIMED, job_id__in=ids)
         .values_list("job_id")
@@ -135,15 +130,10 @@ def _lines(jobs: QuerySet[Job], now: datetime) -> list[JobLine]:
         .order_by()
     )
     upcoming, missed = upcoming_and_missed(ids, now)
-    return [
-        _line(job, upcoming.get(job.pk), last.get(job.last_id), running.get(job.pk, 0), is_missed=job.pk in missed)
-        for job in rows
-    ]
+    return [_line(job, upcoming.get(job.pk), running.get(job.pk, 0), is_missed=job.pk in missed) for job in rows]
 
 
-def _line(
-    job: Job, next_fire_at: datetime | None, last: LastResult | None, running: int, *, is_missed: bool
-) -> JobLine:
+def _line(job: Job, next_fire_at: datetime | None, running: int, *, is_missed: bool) -> JobLine:
     triggers = tuple(_trigger_line(trigger) for trigger in job.triggers.all())
     status = status_of(job)
     return JobLine(
@@ -158,7 +148,7 @@ def _line(
         triggers=triggers,
         zone=triggers[0].zone if triggers else "",
         next_fire_at=next_fire_at if status == "active" else None,
-        last=last,
+        last=None if job.last_id is None else LastResult(job.last_id, job.last_state, job.last_at),
         running=running,
         config_error=next((trigger.config_error for trigger in triggers if trigger.config_error), ""),
         is_overdue=status == "active" and (job.is_late or is_missed),
@@ -189,10 +179,3 @@ def _words(trigger: Trigger) -> str:
         return describe(schedule_of(trigger))
     except (InvalidInput, ValueError):  # broken: its config_error says why
         return trigger.cron_expression or trigger.kind
-
-
-def _fires(trigger: Trigger, now: datetime, count: int) -> Sequence[datetime]:
-    try:
-        return next_fires(trigger, now, count)
-    except (InvalidInput, ValueError):
-        return ()

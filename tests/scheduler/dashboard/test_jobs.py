@@ -172,7 +172,7 @@ def test_a_fire_that_was_taken_out_is_struck_through_and_is_not_the_next(viewer,
     TriggerFactory(job__job_key="ops:backup", every=timedelta(hours=6))
     skip_next("ops:backup", now, SYSTEM)
     page = Page(viewer.get("/jobs/ops:backup"))
-    assert "2026-03-02 18:00:00 UTC skipped 2026-03-03 00:00:00 UTC" in page.text
+    assert "2026-03-02 18:00:00 UTC skipped: somebody took this fire out 2026-03-03 00:00:00 UTC" in page.text
     assert len(page.all("s")) == 1
     assert "No runs yet The first one is planned for 2026-03-03 00:00:00 UTC" in page.text
     [next_fire] = Page(viewer.get("/")).all("time", **{"data-relative": "due"})
