@@ -248,6 +248,20 @@ class RunnerAnswer(serializers.Serializer):
     last_poll_at = at()
     takeovers = number()
     flapping = serializers.BooleanField()
+    drained_at = at(
+        allow_null=True, help_text="Since when it finishes what it holds and takes no more; null: it works."
+    )
+    drain_reason = text()
+
+
+class DrainBody(serializers.Serializer):
+    reason = text(required=False, max_length=255)
+
+
+class DrainAnswer(serializers.Serializer):
+    runner_id = text()
+    drained_at = at(allow_null=True)
+    drain_reason = text()
 
 
 class LetterAnswer(serializers.Serializer):

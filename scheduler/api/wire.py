@@ -242,6 +242,8 @@ def runner_body(runner: RunnerRow) -> Body:
         "last_poll_at": instant(runner.last_poll_at),
         "takeovers": runner.takeovers,
         "flapping": runner.flapping,
+        "drained_at": instant(runner.drained_at),
+        "drain_reason": runner.drain_reason,
     }
 
 

@@ -32,10 +32,11 @@ class PollRequest:
 @dataclass(frozen=True)
 class OpenPoll:
     """A poll that was let in. ``holder_id`` is the instance that may claim for it; ``cancel`` the listed runs that it
-    does not hold (any more)."""
+    does not hold (any more); ``is_drained``: it waits as others do, and no run is looked for."""
 
     holder_id: int
     cancel: frozenset[UUID] = frozenset()
+    is_drained: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sqlite3
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,9 +13,9 @@ from django.db import connection
 from calendars.queries.versions import rule_versions
 from croniq_site.kernel.migrated import pending_migrations
 from scheduler.models import DeadLetter, Maintenance
-from scheduler.queries.gauges import capability_runners, last_ticks
+from scheduler.queries.gauges import capability_runners
 from scheduler.queries.maintenance import current_maintenance
-from scheduler.queries.trouble import last_beats, troubles
+from scheduler.queries.trouble import pulse, troubles
 from scheduler.queries.upkeep import kept_for, sqlite_file
 
 
@@ -56,11 +57,11 @@ def diagnostics(now: datetime, croniq_version: str) -> Diagnostics:
     if missing:
         problem = f"The database lacks migrations: {', '.join(missing)}. Run manage.py migrate."
         return Diagnostics(versions, missing, [], None, 0, [], [], [problem])
-    ticks = last_ticks()
-    processes = [Process(kind, at, ticks.get(kind)) for kind, at in last_beats().items()]
+    seen = pulse()
+    processes = [Process(kind, at, seen.ticks.get(kind)) for kind, at in seen.beats.items()]
     lacking = (name for name, runners in capability_runners(now).items() if not runners)
     problems = [
-        *troubles(now),
+        *troubles(now, seen),
         *(f"No runner that is online has {name}, which jobs require." for name in lacking),
     ]
     file = sqlite_file()
@@ -77,6 +78,8 @@ def diagnostics(now: datetime, croniq_version: str) -> Diagnostics:
 
 
 def _database() -> str:
+    if connection.vendor == "sqlite":
+        return f"{connection.display_name} {sqlite3.sqlite_version}"
     with connection.cursor() as cursor:
-        cursor.execute("SELECT sqlite_version()" if connection.vendor == "sqlite" else "SHOW server_version")
+        cursor.execute("SHOW server_version")
         return f"{connection.display_name} {cursor.fetchone()[0]}"

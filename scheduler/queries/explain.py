@@ -96,7 +96,7 @@ def _reasons(
             yield Reason("not_due", "It is not due yet.", entry.available_at)
     elif entry.state == State.GATED:
         yield from _reached_limits(entry)
-    yield from _lack_of_runners(entry.lane, runners)
+    yield from _lack_of_runners(entry.lane, runners, now)
     if ahead:
         yield Reason("in_queue", f"{_counted(ahead)} due before it.")
 
@@ -123,13 +123,22 @@ def _owner(budget: Budget, entry: QueueEntry) -> str:
     return f"The tenant {entry.job.tenant}"
 
 
-def _lack_of_runners(lane: Lane, runners: Sequence[frozenset[str]]) -> Iterator[Reason]:
-    if not runners:
-        yield Reason("no_runner", f"No runner that serves the tenant {lane.tenant} is online.")
+def _lack_of_runners(lane: Lane, runners: Sequence[frozenset[str]], now: datetime) -> Iterator[Reason]:
+    lacking = [name for name in lane.require if not any(name in has for has in runners)]
+    if runners and not lacking:
         return
-    lacking = tuple(name for name in lane.require if not any(name in has for has in runners))
-    if lacking:
-        yield Reason("lacking_capability", f"No runner that is online has {', '.join(lacking)}.", names=lacking)
+    drained = frozenset().union(*online_capabilities(lane.tenant, now, are_drained=True))
+    if not runners and drained:
+        yield Reason("drained", f"Every runner that serves the tenant {lane.tenant} is drained and takes no more.")
+    elif not runners:
+        yield Reason("no_runner", f"No runner that serves the tenant {lane.tenant} is online.")
+    else:
+        nobody = tuple(name for name in lacking if name not in drained)
+        drained_alone = tuple(name for name in lacking if name in drained)
+        if nobody:
+            yield Reason("lacking_capability", f"No runner that is online has {', '.join(nobody)}.", names=nobody)
+        if drained_alone:
+            yield Reason("drained", f"Only drained runners have {', '.join(drained_alone)}.", names=drained_alone)
 
 
 def _ahead_of(entry: QueueEntry, now: datetime, runners: Sequence[frozenset[str]]) -> int:

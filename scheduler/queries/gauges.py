@@ -66,7 +66,7 @@ def flapping_runners(now: datetime) -> list[str]:
 
 
 def capability_runners(now: datetime) -> dict[str, int]:
-    """Return how many online runners have each capability that an active job requires; a pin is one too.
+    """Return how many online runners that take work have each capability that an active job requires; a pin is one too.
 
     Where jobs of several tenants require it, it is the number of the tenant that has the fewest.
     """
@@ -76,7 +76,7 @@ def capability_runners(now: datetime) -> dict[str, int]:
         for tenant, require in Lane.objects.filter(Exists(jobs)).values_list("tenant", "require")
         for name in require
     }
-    online = Runner.objects.filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS))
+    online = Runner.objects.filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS), drained_at__isnull=True)
     return runners_having(wanted, online.values_list("runner_id", "client__tenant", "capabilities"))
 
 

@@ -38,11 +38,10 @@ def holdings_of(holder_ids: Collection[int]) -> dict[int, Holding]:
     return holdings
 
 
-def deposed_among(holder_ids: Iterable[int]) -> set[int]:
-    """Return those that were deposed, or that are gone with their runner."""
-    asked = set(holder_ids)
-    current = RunnerInstance.objects.filter(pk__in=asked, deposed_at__isnull=True).values_list("pk", flat=True)
-    return asked - set(current)
+def current_among(holder_ids: Iterable[int]) -> dict[int, bool]:
+    """Return which are current, and whether they are drained. The others were deposed or are gone with their runner."""
+    current = RunnerInstance.objects.filter(pk__in=set(holder_ids), deposed_at__isnull=True)
+    return dict(current.values_list("pk", "is_drained"))
 
 
 def due_among(run_ids: Collection[UUID], now: datetime) -> set[UUID]:

@@ -37,6 +37,8 @@ class RunnerRow:
     last_poll_at: datetime
     takeovers: int
     flapping: bool
+    drained_at: datetime | None
+    drain_reason: str
 
 
 def lacking_capabilities(job: Job, now: datetime) -> list[str]:
@@ -45,7 +47,7 @@ def lacking_capabilities(job: Job, now: datetime) -> list[str]:
 
 
 def lacking_among(require: Iterable[str], tenant: str, seen_since: datetime) -> list[str]:
-    """Return those capabilities that no runner has that may serve the tenant and polled since then.
+    """Return those capabilities that no runner has that may serve the tenant, takes work and polled since then.
 
     Each by itself: that there is one for each does not say that one has them all. A pin is had by the runner it names.
     """
@@ -59,17 +61,20 @@ def lacking_among(require: Iterable[str], tenant: str, seen_since: datetime) -> 
     return [name for name in require if not is_had(name)]
 
 
-def online_capabilities(tenant: str, now: datetime) -> list[frozenset[str]]:
-    """Return what each online runner has that may serve the tenant; a pin is had by the runner that it names."""
-    seen = _seen_for(tenant, now - timedelta(seconds=ONLINE_SECONDS)).values_list("runner_id", "capabilities")
+def online_capabilities(tenant: str, now: datetime, *, are_drained: bool = False) -> list[frozenset[str]]:
+    """Return what each online runner has that may serve the tenant and takes work, or ``are_drained``; a pin is had by
+    the runner that it names."""
+    since = now - timedelta(seconds=ONLINE_SECONDS)
+    seen = _seen_for(tenant, since, are_drained=are_drained).values_list("runner_id", "capabilities")
     return [
         frozenset(name for name in has if not name.startswith(PIN_PREFIX)) | {PIN_PREFIX + runner_id}
         for runner_id, has in seen
     ]
 
 
-def _seen_for(tenant: str, since: datetime) -> QuerySet[Runner]:
-    return Runner.objects.filter(Q(client__tenant=None) | Q(client__tenant=tenant), last_poll_at__gte=since)
+def _seen_for(tenant: str, since: datetime, *, are_drained: bool = False) -> QuerySet[Runner]:
+    serves = Q(client__tenant=None) | Q(client__tenant=tenant)
+    return Runner.objects.filter(serves, last_poll_at__gte=since, drained_at__isnull=not are_drained)
 
 
 def status_of(last_poll_at: datetime, now: datetime) -> str:
@@ -87,7 +92,7 @@ def runner_list(
 
     A tenant sees the runners of its own clients, not the pool that serves all.
     """
-    runners = _of_tenant(Runner.objects.select_related("client"), tenant).filter(runner_id__gt=after)
+    runners = _of_tenant(rows_with_counts(now), tenant).filter(runner_id__gt=after)
     online_after = now - timedelta(seconds=ONLINE_SECONDS)
     stale_after = now - timedelta(seconds=STALE_SECONDS)
     if status == "online":
@@ -96,14 +101,22 @@ def runner_list(
         runners = runners.filter(last_poll_at__lt=online_after, last_poll_at__gte=stale_after)
     elif status == "dead":
         runners = runners.filter(last_poll_at__lt=stale_after)
+    return [row_of(runner, now) for runner in runners.order_by("runner_id")[:limit]]
+
+
+def rows_with_counts(now: datetime) -> QuerySet[Runner]:
+    """Return the runners with all that `row_of` reads."""
     held = QueueEntry.objects.filter(
         holder__runner=OuterRef("pk"), state__in=[QueueEntry.State.CLAIMED, QueueEntry.State.STOPPING]
     )
     deposed = RunnerInstance.objects.filter(runner=OuterRef("pk"), deposed_at__gt=now - FLAPPING_WINDOW)
-    runners = runners.annotate(
+    return Runner.objects.select_related("client").annotate(
         inflight=_count(held, "holder__runner"), recent_takeovers=_count(deposed, "runner")
-    ).order_by("runner_id")
-    return [_row(runner, now) for runner in runners[:limit]]
+    )
+
+
+def is_anybody_online(now: datetime) -> bool:
+    return Runner.objects.filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS)).exists()
 
 
 def runner_counts(now: datetime) -> dict[str, int]:
@@ -123,7 +136,7 @@ def _count(rows: QuerySet, by: str) -> Coalesce:
     return Coalesce(Subquery(rows.order_by().values(by).annotate(n=Count("pk")).values("n")), 0)
 
 
-def _row(runner: Runner, now: datetime) -> RunnerRow:
+def row_of(runner: Runner, now: datetime) -> RunnerRow:
     return RunnerRow(
         id=runner.pk,
         runner_id=runner.runner_id,
@@ -137,4 +150,6 @@ def _row(runner: Runner, now: datetime) -> RunnerRow:
         last_poll_at=runner.last_poll_at,
         takeovers=runner.takeovers,
         flapping=runner.recent_takeovers >= FLAPPING_TAKEOVERS,
+        drained_at=runner.drained_at,
+        drain_reason=runner.drain_reason,
     )

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models import BooleanField, Count, ExpressionWrapper, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Left
 
 from runners.models import Runner, RunnerInstance
@@ -65,9 +65,9 @@ class PausedJob:
 @dataclass(frozen=True)
 class Situation:
     """``troubles``: sentences about this installation; ``overdue`` and ``letters`` (with their numbers) by job key;
-    ``lacking``: capabilities that jobs require and no runner that is online has. ``running`` and ``waiting`` count runs
-    that are claimed, and due runs that nobody has claimed. ``beats`` are the last signs of life by kind of process; no
-    news, so they are in no ``repr``."""
+    ``lacking``: capabilities that jobs require and no runner that is online and takes work has; ``drained``: runners
+    that take none. ``running`` and ``waiting`` count runs that are claimed, and due runs that nobody has claimed.
+    ``beats`` are the last signs of life by kind of process; no news, so they are in no ``repr``."""
 
     troubles: tuple[str, ...]
     maintenance: Maintenance | None
@@ -76,6 +76,7 @@ class Situation:
     letters: Some[tuple[str, int]]
     flapping: Some[str]
     stale: Some[str]
+    drained: Some[str]
     lacking: Some[str]
     paused: Some[PausedJob]
     running: int
@@ -84,7 +85,7 @@ class Situation:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing is wrong. A pause and a maintenance are somebody's will."""
+        """Nothing is wrong. A pause, a drained runner and a maintenance are somebody's will."""
         kinds = (self.troubles, self.overdue, self.failing, self.letters, self.flapping, self.stale, self.lacking)
         return not any(kinds)
 
@@ -93,7 +94,7 @@ def situation(now: datetime, seen: Pulse | None = None) -> Situation:
     """At most fourteen queries, whatever is wrong."""
     queue, letters = queue_now(now), _letters()
     triggers, jobs, runners = _suspects(now), _jobs(), _runners(now)
-    online = [row for row in runners if status_of(row.last_poll_at, now) == "online"]
+    online = [row for row in runners if status_of(row.last_poll_at, now) == "online" and not row.is_drained]
     wanted = {(tenant, name) for job in jobs if job.is_active for tenant, name in job.wanted}
     having = runners_having(wanted, [(row.runner_id, row.tenant, row.capabilities) for row in online])
     seen = seen or pulse()
@@ -107,6 +108,7 @@ def situation(now: datetime, seen: Pulse | None = None) -> Situation:
         letters=Some(tuple(letters[:MOST_NAMED]), len(letters)),
         flapping=_some(row.runner_id for row in runners if row.recent_takeovers >= FLAPPING_TAKEOVERS),
         stale=_some(row.runner_id for row in runners if status_of(row.last_poll_at, now) == "stale"),
+        drained=_some(row.runner_id for row in runners if row.is_drained),
         lacking=_some(name for name, number in having.items() if number == 0),
         paused=_some(PausedJob(job.job_key, job.paused_at, job.paused_until, job.paused_reason) for job in paused),
         running=queue.running,
@@ -134,6 +136,7 @@ class _Runner(NamedTuple):
     tenant: str | None
     capabilities: list[str]
     last_poll_at: datetime
+    is_drained: bool
     recent_takeovers: int
 
 
@@ -146,11 +149,14 @@ def _runners(now: datetime) -> list[_Runner]:
     """Those that polled lately: who is online or stale, or was taken over within the window of flapping."""
     deposed = RunnerInstance.objects.filter(runner=OuterRef("pk"), deposed_at__gt=now - FLAPPING_WINDOW)
     takeovers = Coalesce(Subquery(deposed.order_by().values("runner").annotate(n=Count("pk")).values("n")), 0)
+    is_drained = ExpressionWrapper(Q(drained_at__isnull=False), BooleanField())
     since = now - max(FLAPPING_WINDOW, timedelta(seconds=STALE_SECONDS))
     rows = Runner.objects.filter(last_poll_at__gte=since).order_by("runner_id")
     return [
         _Runner(*row)
-        for row in rows.values_list("runner_id", "client__tenant", "capabilities", "last_poll_at", takeovers)
+        for row in rows.values_list(
+            "runner_id", "client__tenant", "capabilities", "last_poll_at", is_drained, takeovers
+        )
     ]
 
 

@@ -12,7 +12,7 @@ from calendars.queries.versions import rule_versions
 from runners.models import Heartbeat
 from scheduler.models import Trigger
 from scheduler.queries.followed_rules import followed_versions
-from scheduler.queries.runners import runner_counts
+from scheduler.queries.runners import is_anybody_online
 from scheduler.sql.gauges import oldest_waiting_at
 
 PROCESSES = ("serve", "materialize", "reap")
@@ -40,16 +40,11 @@ def pulse() -> Pulse:
     return Pulse(beats, {kind: tick for kind, (_, tick) in found.items() if tick is not None})
 
 
-def last_beats() -> dict[str, datetime | None]:
-    """By kind of process, when one of it gave its last sign of life and has not ended since."""
-    return pulse().beats
-
-
-def troubles(now: datetime) -> Iterator[str]:
-    """A sentence for each thing that somebody should look at."""
+def troubles(now: datetime, seen: Pulse | None = None) -> Iterator[str]:
+    """A sentence for each thing that somebody should look at; ``seen`` is the pulse where it was read already."""
     broken = Trigger.objects.exclude(config_error="").filter(job__deleted_at__isnull=True)
     rows = broken.order_by("job__job_key", "created_at").values_list("job__job_key", "config_error")
-    yield from sentences(now, pulse(), oldest_waiting_at(), lambda: runner_counts(now)["online"] > 0, list(rows))
+    yield from sentences(now, seen or pulse(), oldest_waiting_at(), lambda: is_anybody_online(now), list(rows))
 
 
 def sentences(

@@ -56,10 +56,8 @@ def sqlite_file() -> SqliteFile | None:
     path = Path(connection.settings_dict["NAME"])
     log = path.with_name(f"{path.name}-wal")
     with connection.cursor() as cursor:
-        numbers = [
-            cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-        ]
-    pages, free, page_bytes = numbers
+        cursor.execute("SELECT * FROM pragma_page_count, pragma_freelist_count, pragma_page_size")
+        pages, free, page_bytes = cursor.fetchone()
     return SqliteFile(pages * page_bytes, log.stat().st_size if log.exists() else 0, free * page_bytes)
 
 

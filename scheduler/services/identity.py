@@ -62,8 +62,13 @@ def _admitted(request: PollRequest, principal: Principal, now: datetime) -> Runn
         current = RunnerInstance.objects.filter(runner=runner, deposed_at__isnull=True).first()
         if current is not None:
             _take_over(runner, current, request.instance_id, now)
+        # It is the runner that is drained: a process of it that starts anew takes no work either.
         instance = RunnerInstance.objects.create(
-            runner=runner, instance_id=request.instance_id, first_seen_at=now, last_poll_at=now
+            runner=runner,
+            instance_id=request.instance_id,
+            first_seen_at=now,
+            last_poll_at=now,
+            is_drained=runner.drained_at is not None,
         )
     elif instance.deposed_at is not None:
         return Conflict(

@@ -66,22 +66,23 @@ def open_polls(polls: Sequence[tuple[PollRequest, Principal]], now: datetime) ->
             kept = renew_claims(listed, now)  # of all polls at once: see there
         # After it, each on its own: whoever waits for one claim's row must not hold another's.
         for place, instance in admitted.items():
-            answers[place] = _opened(polls[place][0], instance.pk, holdings[instance.pk], kept, now)
+            answers[place] = _opened(polls[place][0], instance, holdings[instance.pk], kept, now)
     else:
         for place, instance in admitted.items():
-            answers[place] = OpenPoll(instance.pk, frozenset(polls[place][0].listed))
+            answers[place] = OpenPoll(instance.pk, frozenset(polls[place][0].listed), instance.is_drained)
     return answers
 
 
 def see_again(polls: Mapping[int, PollRequest], now: datetime) -> set[int]:
     """Write down that these instances, which listed nothing and were let in without a look, have polled. Return those
-    that need one: that were deposed, are gone with their runner, or hold runs, by an answer of another server."""
+    that need one: that were deposed, are gone with their runner, are drained, or hold runs, by an answer of another
+    server."""
     current = RunnerInstance.objects.filter(pk__in=list(polls), deposed_at__isnull=True).select_related("runner")
     seen = [(instance, polls[instance.pk]) for instance in current]
     with write_transaction():
         _note_seen(seen, now)
     having = {holder_id for holder_id, holding in holdings_of(polls).items() if holding.claims or holding.stopping}
-    return polls.keys() - {instance.pk for instance, _ in seen} | having
+    return polls.keys() - {instance.pk for instance, _ in seen if not instance.is_drained} | having
 
 
 def _current_instances(runner_ids: set[str]) -> dict[str, RunnerInstance]:
@@ -98,8 +99,9 @@ def _profile(source: PollRequest | Runner) -> tuple[list[str], list[str], int]:
 
 
 def _opened(
-    request: PollRequest, holder_id: int, holding: Holding, renewed: set[tuple[int, UUID]], now: datetime
+    request: PollRequest, instance: RunnerInstance, holding: Holding, renewed: set[tuple[int, UUID]], now: datetime
 ) -> OpenPoll:
+    holder_id = instance.pk
     kept = {run_id for renewed_holder, run_id in renewed if renewed_holder == holder_id}
     # Without an instance id several processes may share the one anonymous instance: what one of them does not list
     # another may be working on, so there only the lease decides.
@@ -108,7 +110,7 @@ def _opened(
         if lost:
             release(lost, now, LossCause.LOST_ANSWER)
     wind_down(holder_id, holding.stopping - request.listed.keys(), now)
-    return OpenPoll(holder_id, frozenset(request.listed.keys() - kept))
+    return OpenPoll(holder_id, frozenset(request.listed.keys() - kept), instance.is_drained)
 
 
 def _note_seen(seen: list[tuple[RunnerInstance, PollRequest]], now: datetime) -> None:

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 # - `current` shares the holders' rows: a takeover that deposes one waits for us and then finds our claims, or we wait
 #   for it and find nobody to claim for (READ COMMITTED looks at the row again after the wait).
-#   While maintenance is on there is nobody to claim for.
+#   So with whoever drains one. While maintenance is on there is nobody to claim for.
 # - `seats` deals the wanted runs out in turn, so that ten runners that wait together share ten runs.
 # - `hungry` are the tenants that have something due, in their turn, and no more of them than there are seats: one look
 #   into the claimable index for each of their lanes, until one is found.
@@ -41,7 +41,8 @@ WITH current AS MATERIALIZED (
     SELECT a.ask, a.holder_id, a.want
     FROM unnest(%s::bigint[], %s::int[]) WITH ORDINALITY AS a(holder_id, want, ask)
     JOIN runners_runnerinstance i ON i.id = a.holder_id
-    WHERE i.deposed_at IS NULL AND NOT EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)
+    WHERE i.deposed_at IS NULL AND NOT i.is_drained
+        AND NOT EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)
     ORDER BY i.id
     FOR SHARE OF i
 ), seats AS MATERIALIZED (

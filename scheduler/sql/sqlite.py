@@ -103,7 +103,7 @@ def _seats_in_turn(seats: Seats) -> list[tuple[int, int]]:
     """Return (index of the ask, holder) of each wanted run, dealt out in turn; current instances only."""
     found = rows_of(
         "SELECT id FROM runners_runnerinstance "
-        "WHERE deposed_at IS NULL AND id IN (SELECT value FROM json_each(%s)) "
+        "WHERE deposed_at IS NULL AND NOT is_drained AND id IN (SELECT value FROM json_each(%s)) "
         "AND NOT EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)",
         [json.dumps(list(seats.holders))],
     )

@@ -11,7 +11,9 @@ from runners.api.views import ApiView
 from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
 from scheduler.api.views.jobs import actor_of
+from scheduler.domain.job_fields import refuse_unknown
 from scheduler.queries.runners import STATUSES, runner_list
+from scheduler.services.drain import Drained, drain_runner, resume_runner
 from scheduler.services.identities import release_identity
 
 
@@ -54,3 +56,42 @@ class OneRunner(ApiView):
         if released is None:
             raise NotFound(f"There is no runner {runner_id!r}.")
         return Response(status=204)
+
+
+class Drain(ApiView):
+    required_scope = {"POST": "runners:write"}
+
+    @openapi.documented(
+        "drainRunner",
+        "Let a runner finish what it holds and take no more, also when it starts anew, until it is resumed. Again "
+        "changes the reason alone.",
+        {200: schema.DrainAnswer},
+        body=schema.DrainBody,
+        refuses=(400, 404, 413),
+    )
+    def post(self, request: Request, runner_id: str) -> Response:
+        refuse_unknown(self.body, {"reason"})
+        name, reason = name_in_path(runner_id, "runner"), self.body.get("reason", "")
+        return _answer(drain_runner(name, self.now, actor_of(self), reason=reason, tenant=self.principal.tenant), name)
+
+
+class Resume(ApiView):
+    required_scope = {"POST": "runners:write"}
+
+    @openapi.documented(
+        "resumeRunner",
+        "Let a drained runner take work again. Again changes nothing.",
+        {200: schema.DrainAnswer},
+        refuses=(400, 404, 413),
+    )
+    def post(self, request: Request, runner_id: str) -> Response:
+        refuse_unknown(self.body, set())
+        name = name_in_path(runner_id, "runner")
+        return _answer(resume_runner(name, self.now, actor_of(self), tenant=self.principal.tenant), name)
+
+
+def _answer(done: Drained | None, runner_id: str) -> Response:
+    if done is None:
+        raise NotFound(f"There is no runner {runner_id!r}.")
+    at = wire.instant(done.drained_at)
+    return Response({"runner_id": done.runner_id, "drained_at": at, "drain_reason": done.reason})

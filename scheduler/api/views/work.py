@@ -28,7 +28,7 @@ from scheduler.api.work.waiting import Told
 from scheduler.domain.polls import OpenPoll, PollRequest
 from scheduler.domain.work import Ask
 from scheduler.queries.assignments import JobDirectory, instant_text
-from scheduler.queries.holders import deposed_among, holdings_of
+from scheduler.queries.holders import current_among, holdings_of
 from scheduler.queries.lanes import LaneDirectory, Rotation
 from scheduler.services.poll import open_poll
 from scheduler.services.wake import subscribe
@@ -174,7 +174,7 @@ class Poll(WorkView):
 
 def _cancels_now(poll: PollRequest, opened: OpenPoll) -> set[str]:
     """Return the listed texts that the instance does not hold; 409 if it was deposed while it waited."""
-    if deposed_among([opened.holder_id]):
+    if opened.holder_id not in current_among([opened.holder_id]):
         raise Conflict(
             f"Another process has taken over the runner {poll.runner_id!r}. Stop one of the two, or give each its own "
             "runner_id.",

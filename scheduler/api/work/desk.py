@@ -25,7 +25,7 @@ from scheduler.api.work.presence import FRESH_SECONDS, Presence
 from scheduler.api.work.waiting import EMPTY, SPIN_SECONDS, Answer, Held, Told, Visit
 from scheduler.domain.polls import OpenPoll, PollRequest
 from scheduler.queries.assignments import JobDirectory
-from scheduler.queries.holders import Holding, deposed_among, holdings_of
+from scheduler.queries.holders import Holding, current_among, holdings_of
 from scheduler.queries.lanes import LaneDirectory, Lanes, Rotation
 from scheduler.services.poll import open_polls, see_again
 from scheduler.services.wake import Ids, Signal, announce
@@ -133,7 +133,8 @@ class Desk:
         answer = EMPTY
         if request.free and not visit.is_over and not self.is_stopping:
             news = self._told.news(holder_id, cancels)
-            held = visit.held = Held(visit, holder_id, cancels, is_patient=not news)
+            held = Held(visit, holder_id, cancels, is_patient=not news, is_drained=opened.is_drained)
+            visit.held = held
             answer = await self._wait(held, is_suspect=tells != self._tells)
             # What it acked itself while it was held is none, also where a look found it before.
             cancels = held.cancels - self._acked_texts(visit)
@@ -177,7 +178,8 @@ class Desk:
     def _join(self, held: Held) -> Group | None:
         request = held.request
         lanes = self._lanes.lanes_for(request.capabilities, request.runner_id, held.principal.tenant)
-        if not lanes:  # nothing could come yet: only a new lane, a cancel or the end of its time
+        if held.is_drained or not lanes:
+            # Nothing could come yet: only the end of the drain, a new lane, a cancel or the end of its time.
             if not held.is_patient:
                 held.give(EMPTY)
             self._begin_wait(held)
@@ -200,6 +202,13 @@ class Desk:
             )
         group.join(held)
         return group
+
+    def _join_again(self, held: Held) -> None:
+        """It may be served from other lanes than before."""
+        mine = self._held.get(held.holder_id)
+        if mine is not None and mine[0] is held and held.is_open:
+            self._leave(*mine)
+            self._held[held.holder_id] = held, self._join(held)
 
     def _leave(self, held: Held, group: Group | None) -> None:
         if group is not None:
@@ -305,10 +314,8 @@ class Desk:
         finally:
             self._refreshing = False
         if self._lanes.version != before:
-            for holder_id, (held, group) in list(self._held.items()):
-                if held.is_open:
-                    self._leave(held, group)
-                    self._held[holder_id] = held, self._join(held)
+            for held, _ in list(self._held.values()):
+                self._join_again(held)
 
     def _check(self, holder_ids: Iterable[int]) -> None:
         self._suspects.update(holder_ids)
@@ -324,14 +331,15 @@ class Desk:
                 self._suspects = set()
                 if asked:
                     read_at = time.monotonic()
-                    holdings, deposed = await self._pool.read(_look, set(asked))
+                    holdings, drained = await self._pool.read(_look, set(asked))
                     for holder_id, held in asked.items():
-                        self._judge(held, holdings[holder_id], holder_id in deposed, read_at)
+                        self._judge(held, holdings[holder_id], drained.get(holder_id), read_at)
         finally:
             self._checking = False
 
-    def _judge(self, held: Held, holding: Holding, is_deposed: bool, read_at: float) -> None:
-        if is_deposed:
+    def _judge(self, held: Held, holding: Holding, is_drained: bool | None, read_at: float) -> None:
+        """``is_drained`` None: it was deposed."""
+        if is_drained is None:
             held.fail(
                 Conflict(
                     f"Another process has taken over the runner {held.request.runner_id!r}. Stop one of the two, or "
@@ -340,6 +348,9 @@ class Desk:
                 )
             )
             return
+        if held.is_drained is not is_drained:
+            held.is_drained = is_drained
+            self._join_again(held)
         held.cancels = self._cancels(held.visit, held.holder_id, held.request.listed.keys() - holding.claims, read_at)
         is_lost = not held.request.is_anonymous and bool(holding.claims.keys() - held.request.listed.keys())
         if is_lost:
@@ -374,8 +385,8 @@ class Desk:
         task.add_done_callback(self._tasks.discard)
 
 
-def _look(holder_ids: set[int]) -> tuple[dict[int, Holding], set[int]]:
-    return holdings_of(holder_ids), deposed_among(holder_ids)
+def _look(holder_ids: set[int]) -> tuple[dict[int, Holding], dict[int, bool]]:
+    return holdings_of(holder_ids), current_among(holder_ids)
 
 
 async def _logged(coroutine: Coroutine[Any, Any, None]) -> None:

@@ -73,13 +73,16 @@ class Presence:
                 self._seats[key].looked_at = at
 
     def looked(self, client_id: int, request: PollRequest, opened: OpenPoll, at: float) -> None:
-        """A look that began at ``at`` let this poll in."""
+        """A look that began at ``at`` let this poll in. One that is drained is looked at each time."""
         key = client_id, request.runner_id
         if len(self._seats) >= MOST_SEATS:
             self.forget(None)
         before = self._seats.get(key)
         if before is not None:
             self._by_holder.pop(before.holder_id, None)
+        if opened.is_drained:
+            self._seats.pop(key, None)
+            return
         self._seats[key] = Seat(request, opened.holder_id, at, set(request.listed))
         self._by_holder[opened.holder_id] = key
 

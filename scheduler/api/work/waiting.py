@@ -105,7 +105,9 @@ class Visit:
 class Held:
     """A poll that waits for work. The first answer counts; who comes later is told so and takes his work back."""
 
-    def __init__(self, visit: Visit, holder_id: int, cancels: set[str], *, is_patient: bool) -> None:
+    def __init__(
+        self, visit: Visit, holder_id: int, cancels: set[str], *, is_patient: bool, is_drained: bool = False
+    ) -> None:
         self.visit = visit
         self.request = visit.request
         self.principal = visit.principal
@@ -113,6 +115,7 @@ class Held:
         self.holder_id = holder_id
         self.cancels = cancels
         self.is_patient = is_patient
+        self.is_drained = is_drained
         self.is_in_claim = False
         self.was_asked_for = False
         self._timer: asyncio.TimerHandle | None = None

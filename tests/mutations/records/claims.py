@@ -51,8 +51,8 @@ RECORDS = [
         name="claim-for-current-instances",
         mechanism="A deposed instance gets no run.",
         edits=[
-            Edit(POSTGRESQL, "    WHERE i.deposed_at IS NULL AND NOT EXISTS", "    WHERE NOT EXISTS"),
-            Edit(SQLITE, '"WHERE deposed_at IS NULL AND id IN ', '"WHERE id IN '),
+            Edit(POSTGRESQL, "    WHERE i.deposed_at IS NULL AND NOT i.is_drained", "    WHERE NOT i.is_drained"),
+            Edit(SQLITE, '"WHERE deposed_at IS NULL AND NOT is_drained', '"WHERE NOT is_drained'),
         ],
         red=[CLAIM + "test_a_deposed_instance_gets_nothing"],
     ),

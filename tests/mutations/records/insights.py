@@ -38,7 +38,7 @@ RECORDS = [
         name="explain-counts-runners-that-are-there",
         mechanism="Runners that are gone, or of another tenant's clients, are none.",
         file="scheduler/queries/runners.py",
-        old='_seen_for(tenant, now - timedelta(seconds=ONLINE_SECONDS)).values_list("runner_id", "capabilities")',
+        old='_seen_for(tenant, since, are_drained=are_drained).values_list("runner_id", "capabilities")',
         new='Runner.objects.values_list("runner_id", "capabilities")',
         red=[f"{TEST_EXPLAIN}::test_runners_that_are_gone_or_of_another_tenant_are_none"],
     ),

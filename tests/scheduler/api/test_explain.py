@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from runners.models import Runner
 from scheduler.models import QueueEntry
 from scheduler.queries import explain as explaining
 from scheduler.services.admit import admit
@@ -152,3 +153,13 @@ def test_another_tenants_run_is_none_and_what_is_no_uuid_is_400(api, now):
     assert client.get(f"/v1/executions/{entry.pk}/explain").status_code == 404
     assert client.get(f"/v1/executions/{uuid4()}/explain").status_code == 404
     assert client.get("/v1/executions/nonsense/explain").status_code == 400
+
+
+def test_runners_that_are_drained_take_nothing(explained, runner, now):
+    entry = QueueEntryFactory(lane=LaneFactory(require=["tape"]), available_at=now)
+    RunnerFactory(last_poll_at=now, capabilities=["tape"], drained_at=now)
+    (reason,) = explained(entry)["reasons"]
+    assert (reason["code"], reason["capabilities"]) == ("drained", ["tape"])
+    Runner.objects.update(drained_at=now)
+    (reason,) = explained(entry)["reasons"]
+    assert (reason["code"], "is drained" in reason["message"]) == ("drained", True)

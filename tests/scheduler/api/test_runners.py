@@ -40,6 +40,8 @@ def test_a_runner_has_the_protocols_fields(api, now):
         "last_poll_at": "2026-03-02T12:00:00.000000Z",
         "takeovers": 4,
         "flapping": True,
+        "drained_at": None,
+        "drain_reason": "",
     }
 
 
@@ -112,3 +114,36 @@ def test_a_claim_that_was_under_way_when_its_holder_was_deposed_goes_back_too(no
     assert not RunnerInstance.objects.exists()
     # The first turn was undone with everything in it; what is claimed now is claimed by nobody who is gone.
     assert not QueueEntry.objects.filter(state=QueueEntry.State.CLAIMED).exists()
+
+
+def test_a_runner_is_drained_and_resumed(api, now):
+    RunnerFactory(runner_id="worker-1")
+    client = api("runners:write", "runners:read")
+    for _ in range(2):
+        answer = client.post("/v1/runners/worker-1/drain", {"reason": "new disk"}, content_type="application/json")
+        assert (answer.status_code, answer.json()) == (
+            200,
+            {"runner_id": "worker-1", "drained_at": "2026-03-02T12:00:00.000000Z", "drain_reason": "new disk"},
+        )
+    (row,) = client.get("/v1/runners").json()
+    assert (row["drained_at"], row["drain_reason"]) == ("2026-03-02T12:00:00.000000Z", "new disk")
+    for _ in range(2):
+        answer = client.post("/v1/runners/worker-1/resume")
+        assert answer.json() == {"runner_id": "worker-1", "drained_at": None, "drain_reason": ""}
+    events = AuditEvent.objects.filter(target_id="worker-1").order_by("pk")
+    assert [(event.action, event.diff["reason"]) for event in events] == [
+        ("runner.drained", "new disk"),
+        ("runner.resumed", "new disk"),
+    ]
+
+
+@pytest.mark.parametrize("body", [{"reason": 7}, {"reason": "x" * 256}, {"reason": "a\x00b"}, {"why": "x"}])
+def test_a_drain_that_cannot_be_names_the_field(api, body):
+    RunnerFactory(runner_id="worker-1")
+    answer = api().post("/v1/runners/worker-1/drain", body, content_type="application/json")
+    assert (answer.status_code, list(answer.json()["fields"])) == (400, list(body))
+
+
+def test_what_is_not_there_is_neither_drained_nor_resumed(api):
+    for what in ("drain", "resume"):
+        assert api().post(f"/v1/runners/nobody/{what}").status_code == 404

@@ -167,6 +167,7 @@ def test_a_capability_that_a_job_requires_is_there_with_the_runners_that_have_it
     RunnerFactory(runner_id="box-1", capabilities=["gpu", "linux", "odd"])
     RunnerFactory(runner_id="box-2", capabilities=["linux", "runner:box-1"])
     RunnerFactory(capabilities=["tape"], last_poll_at=now - 61 * SECOND)
+    RunnerFactory(capabilities=["tape"], drained_at=now)
     for tenant in ("acme", "beta", "beta"):
         RunnerFactory(client=ApiClientFactory(tenant=tenant), capabilities=["shared", "linux"])
     assert scraped().of("croniq_capability_runners", "capability") == {
