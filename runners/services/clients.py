@@ -110,19 +110,33 @@ def make_key(
     expires_at: datetime | None = None,
     actor: Actor = SYSTEM,
     by: Principal | None = None,
+    newest: int | None = None,
 ) -> tuple[ApiKey, str]:
-    """Make one more key for ``client``: its row and the key itself, shown this once; only its digest is kept."""
+    """Make one more key for ``client``: its row and the key itself, shown this once; only its digest is kept.
+
+    ``newest`` is the client's newest key as whoever asks saw it (0: none; None: he did not look). Refuses where there
+    is a newer one by now (`Conflict` ``keys_changed``): a form that is sent twice makes one key.
+    """
     with write_transaction():
-        return _new_key(_locked(client.pk, by), now, expires_at, "api_key.issued", actor)
+        client = _locked(client.pk, by)
+        _refuse_newer_than(newest, client)
+        return _new_key(client, now, expires_at, "api_key.issued", actor)
 
 
 def rotate_key(
-    key_id: int, now: datetime, grace: timedelta, *, actor: Actor = SYSTEM, by: Principal | None = None
+    key_id: int,
+    now: datetime,
+    grace: timedelta,
+    *,
+    actor: Actor = SYSTEM,
+    by: Principal | None = None,
+    newest: int | None = None,
 ) -> tuple[ApiKey, str]:
     """Make a key that takes the place of another, which goes on for ``grace`` at most. Returns the new one.
 
     The new one lives as long as the old was made to, also when an answer was lost and the old is rotated again. Refuses
-    an old one that opens nothing any more (`Conflict` ``key_ended``); raises NotFound, and as `edit_client`.
+    an old one that opens nothing any more (`Conflict` ``key_ended``); raises NotFound, and as `edit_client` and
+    `make_key`.
     """
     with write_transaction():
         old = (
@@ -136,12 +150,22 @@ def rotate_key(
         if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
             raise Conflict("This API key opens nothing any more; make a new one.", code="key_ended")
         client = _locked(old.client_id, by)
+        _refuse_newer_than(newest, client)
         ends_at = now + grace
         if old.expires_at is None or ends_at < old.expires_at:
             ApiKey.objects.filter(pk=old.pk, revoked_at__isnull=True).update(expires_at=ends_at)
             access_changed()
         expires_at = None if old.lives_for is None else now + old.lives_for
         return _new_key(client, now, expires_at, "api_key.rotated", actor, {"replaces": old.prefix})
+
+
+def _refuse_newer_than(newest: int | None, client: ApiClient) -> None:
+    """Under the client's lock: whoever makes a key of it holds that."""
+    if newest is not None and ApiKey.objects.filter(client=client, pk__gt=newest).exists():
+        raise Conflict(
+            "A key of this client was made since you looked, maybe by this very form. Nothing was done: look again.",
+            code="keys_changed",
+        )
 
 
 def _new_key(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, Group
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError
 from django.db.models import Q
 
 from croniq_site.kernel.database import one_at_a_time, write_transaction
@@ -40,6 +43,49 @@ def has_admin() -> bool:
     """Is there an active user who is a superuser or in the group ``admin``?"""
     users = get_user_model().objects.filter(is_active=True)
     return users.filter(Q(is_superuser=True) | Q(groups__name=ADMIN)).exists()
+
+
+def create_person(
+    username: str, now: datetime, *, roles: Iterable[str] = (), actor: Actor = SYSTEM
+) -> tuple[AbstractBaseUser, str]:
+    """Make a user with these roles, and a password of ours that is returned this once; only its hash is kept.
+
+    Raises InvalidInput for a name of other than 1 to 150 letters, digits and ``@.+-_`` and for a role that is none;
+    Conflict ``user_exists``.
+    """
+    model = get_user_model()
+    roles = frozenset(roles)
+    try:
+        username = model.normalize_username(username)
+        model._meta.get_field("username").clean(username, None)
+    except (ValidationError, TypeError):
+        raise InvalidInput.of(
+            "username", "A user's name is 1 to 150 letters, digits and @ . + - _ without spaces."
+        ) from None
+    password = _new_password()
+    try:
+        with write_transaction():
+            user = model(username=username, date_joined=now)
+            user.set_password(password)
+            user.save(force_insert=True)
+            _set_roles(user, roles)
+            user.save(update_fields=["is_staff"])
+            record_events([Event("user.created", "user", username, actor, diff=_values(user))], now)
+            return user, password
+    except IntegrityError:
+        raise Conflict(f"There is a user named {username!r} already.", code="user_exists") from None
+
+
+def renew_password(user_id: int, now: datetime, *, actor: Actor = SYSTEM) -> tuple[AbstractBaseUser, str]:
+    """Give somebody who has lost his password another one of ours, returned this once. It ends all his sessions; his
+    second factor stays. Raises NotFound."""
+    password = _new_password()
+    with write_transaction():
+        user = _locked(user_id)
+        user.set_password(password)
+        user.save(update_fields=["password"])
+        record_events([Event("user.updated", "user", user.get_username(), actor, diff={"password": "changed"})], now)
+        return user, password
 
 
 def edit_person(
@@ -79,6 +125,10 @@ def delete_person(user_id: int, now: datetime, *, actor: Actor = SYSTEM) -> None
         user = _locked(user_id)
         record_events([Event("user.deleted", "user", user.get_username(), actor, diff=_values(user))], now)
         user.delete()
+
+
+def _new_password() -> str:
+    return secrets.token_urlsafe(15)
 
 
 def _locked(user_id: int) -> AbstractBaseUser:

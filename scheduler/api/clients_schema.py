@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from runners.domain.roles import ROLES
 from scheduler.api.schema import at, number, optional_text, period, text, texts
 
 
@@ -44,6 +45,32 @@ class NewApiKeyAnswer(ApiKeyAnswer):
 class ApiKeyBody(serializers.Serializer):
     client_id = number()
     expires_in = period(required=False, allow_null=True)
+
+
+class UserAnswer(serializers.Serializer):
+    id = number()
+    username = text()
+    roles = serializers.ListField(child=serializers.ChoiceField(list(ROLES)))
+    is_active = serializers.BooleanField()
+    is_superuser = serializers.BooleanField()
+    has_password = serializers.BooleanField(help_text="false: he signs in by the OpenID provider alone.")
+    has_second_factor = serializers.BooleanField()
+    last_login_at = at(allow_null=True)
+    created_at = at()
+
+
+class NewPasswordAnswer(UserAnswer):
+    password = text(help_text="The password itself, shown this once.")
+
+
+class NewUserBody(serializers.Serializer):
+    username = text(max_length=150)
+    roles = serializers.ListField(child=serializers.ChoiceField(list(ROLES)), required=False)
+
+
+class UserBody(serializers.Serializer):
+    roles = serializers.ListField(child=serializers.ChoiceField(list(ROLES)), required=False)
+    is_active = serializers.BooleanField(required=False)
 
 
 class RotateBody(serializers.Serializer):

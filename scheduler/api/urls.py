@@ -25,6 +25,7 @@ from scheduler.api.views import (
     runners,
     schedules,
     site,
+    users,
     work,
 )
 
@@ -89,8 +90,13 @@ urlpatterns = [
     path("v1/api-keys", api_clients.ApiKeys.as_view()),
     path("v1/api-keys/<str:key_id>", api_clients.OneApiKey.as_view()),
     path("v1/api-keys/<str:key_id>/rotate", api_clients.RotateApiKey.as_view()),
+    path("v1/users", users.Users.as_view()),
+    path("v1/users/<str:user_id>", users.OneUser.as_view()),
+    path("v1/users/<str:user_id>/password", users.UserPassword.as_view()),
     path("v1/runners", runners.Runners.as_view()),
     path("v1/runners/<str:runner_id>", runners.OneRunner.as_view()),
+    path("v1/runners/<str:runner_id>/drain", runners.Drain.as_view()),
+    path("v1/runners/<str:runner_id>/resume", runners.Resume.as_view()),
     path("v1/dead-letters", dead_letters.DeadLetters.as_view()),
     path("v1/dead-letters/bulk-delete", dead_letters.DeleteDeadLetters.as_view()),
     path("v1/dead-letters/bulk-replay", bulk_runs.ReplayDeadLetters.as_view()),

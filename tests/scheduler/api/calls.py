@@ -15,8 +15,10 @@ from runners.api.views import ApiView
 from runners.models import AuditEvent
 from runners.services.audit import Actor
 from runners.services.clients import create_client, make_key
+from runners.services.people import create_person
 from scheduler.models import Run
 from scheduler.services.calendars import edit_calendar
+from scheduler.services.drain import drain_runner
 from scheduler.services.groups import save_group
 from scheduler.services.jobs import deactivate, save_job
 from scheduler.services.maintenance import begin_maintenance
@@ -134,6 +136,7 @@ def build_world(tenant: str, now: datetime) -> World:
             "client_id": client.pk,
             "key_id": key.pk,
             "runner_id": runner.runner_id,
+            "user_id": create_person(f"{tenant}-user", now)[0].pk,
             "job_edit": edits.filter(action="job.updated", target_id=job.job_key).latest("pk").event_id,
             "calendar_edit": edits.filter(action="calendar.updated").latest("pk").event_id,
         },
@@ -175,6 +178,10 @@ def path_of(call: Call, world: World) -> str:
     write = WRITES.get(call.name)
     own = {} if write is None else {name: _filled(text, world.parts) for name, text in write.parts.items()}
     return call.path({**world.parts, **own})
+
+
+def _drained(world: World) -> None:
+    drain_runner(world.parts["runner_id"], world.now, ACTOR)
 
 
 _JOB = "/v1/jobs/{job_key}"
@@ -220,7 +227,13 @@ WRITES: dict[str, Write] = {
     "POST /v1/api-keys": Write({"client_id": "{client_id}"}, "api_key.issued"),
     "DELETE /v1/api-keys/{key_id}": Write({}, "api_key.revoked"),
     "POST /v1/api-keys/{key_id}/rotate": Write({}, "api_key.rotated"),
+    "POST /v1/users": Write({"username": "{tenant}-new", "roles": ["viewer"]}, "user.created"),
+    "PUT /v1/users/{user_id}": Write({"roles": ["operator"]}, "user.updated"),
+    "DELETE /v1/users/{user_id}": Write({}, "user.deleted"),
+    "POST /v1/users/{user_id}/password": Write({}, "user.updated"),
     "DELETE /v1/runners/{runner_id}": Write({}, "runner.released"),
+    "POST /v1/runners/{runner_id}/drain": Write({"reason": "x"}, "runner.drained"),
+    "POST /v1/runners/{runner_id}/resume": Write({}, "runner.resumed", before=_drained),
 }
 """By name: a call that is taken, and what the audit calls what it did."""
 

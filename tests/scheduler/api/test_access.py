@@ -56,6 +56,7 @@ def path_of(route: str) -> str:
         .replace("<str:runner_id>", "nobody")
         .replace("<str:client_id>", "1")
         .replace("<str:key_id>", "1")
+        .replace("<str:user_id>", "0")
         .replace("<str:line_id>", "1")
     )
 

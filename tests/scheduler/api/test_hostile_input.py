@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.contrib.auth.models import User
 
 from runners.api.parsers import MOST_BYTES
 from scheduler.models import Job, Run, Trigger
-from tests.factories import ApiKeyFactory, JobFactory
+from tests.factories import ApiKeyFactory, JobFactory, RunnerFactory
 from tests.scheduler.api.test_access import METHODS, path_of
 
 WRITES = [
@@ -37,6 +38,8 @@ def paths(everything):
             "<str:letter_id>": job.dead_letters.get().pk,
             "<str:client_id>": key.client_id,
             "<str:key_id>": key.pk,
+            "<str:runner_id>": RunnerFactory().runner_id,
+            "<str:user_id>": User.objects.get_or_create(username="vera")[0].pk,
         }.items():
             route = route.replace(name, str(value))
         return path_of(route)
@@ -80,7 +83,9 @@ def test_a_body_that_is_none_is_400_and_changes_nothing(api, paths, route, metho
     for name, body in BODIES.items():
         answer = client.generic(method, paths(route), body, content_type="application/json")
         # A group is nothing but its limit: without one there is nothing to put.
-        may_be_empty = (method == "PUT" and "groups" not in route) or route.endswith(("/pause", "/replay", "/rotate"))
+        may_be_empty = (method == "PUT" and "groups" not in route) or route.endswith(
+            ("/pause", "/replay", "/rotate", "/drain", "/password")
+        )
         if name == "nothing" and may_be_empty:
             assert answer.status_code in (200, 201)  # nothing named: nothing changed, or by what is usual
             before = counts()

@@ -8,6 +8,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -39,6 +40,7 @@ LISTS = {
     "/v1/audit": "event_id",
     "/v1/api-clients": "id",
     "/v1/api-keys": "id",
+    "/v1/users": "id",
 }
 ROWS = 7
 
@@ -49,6 +51,7 @@ def rows(db, now):
     for number in range(ROWS):
         client = ApiClientFactory()
         issue_key(client, now)
+        User.objects.create(username=f"user-{number}")
         job = JobFactory(tags=[f"tag-{number}"])
         TriggerFactory(job=job, calendar=CalendarFactory())
         ConcurrencyGroupFactory()

@@ -50,6 +50,12 @@ FOREIGN: dict[str, tuple[dict[str, Any], set[int]]] = {
     # All of them: maintenance is everybody's.
     "PUT /v1/system/maintenance": ({}, {403}),
     "DELETE /v1/system/maintenance": ({}, {403}),
+    # People are of no tenant.
+    "POST /v1/users": ({"username": "x"}, {403}),
+    "GET /v1/users/{user_id}": ({}, {403}),
+    "PUT /v1/users/{user_id}": ({"roles": []}, {403}),
+    "DELETE /v1/users/{user_id}": ({}, {403}),
+    "POST /v1/users/{user_id}/password": ({}, {403}),
     # A group is named within its tenant: this makes one of the caller's own.
     "PUT /v1/concurrency-groups/{name}": ({"max_concurrent": 3}, {201}),
 }
@@ -132,7 +138,7 @@ NAMELESS = {
     "GET /v1/system/maintenance",
 }
 """Looks whose answers are numbers alone, or the site's."""
-SITE = {"GET /metrics", "GET /v1/system/diagnostics"}
+SITE = {"GET /metrics", "GET /v1/system/diagnostics", "GET /v1/users", "GET /v1/users/{user_id}"}
 """Looks at the whole site, closed to a key of one tenant."""
 
 
