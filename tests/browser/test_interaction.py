@@ -1,0 +1,130 @@
+"""Times, keys, the palette and refusals, as a browser with scripts has them."""
+
+from __future__ import annotations
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.person import Person
+from tests.browser.site import Site
+
+NIGHT = ("2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z")
+"""In Berlin the clock shows 02:30 at both (DB-05)."""
+
+TIME = '<time datetime="{}" title="in the job’s zone" data-instant{}></time>'
+PUT_IN = """
+const box = document.createElement("p");
+box.id = "put-in";
+box.innerHTML = arguments[0].replace("NOW", new Date().toISOString());
+document.getElementById("main").prepend(box);
+Croniq.localize(box);
+return [...box.querySelectorAll("time")].map((node) => [node.textContent, node.title]);
+"""
+
+SHOWN = """
+const node = document.querySelector(arguments[0]);
+return node && node.checkVisibility() ? node.innerText : "";
+"""
+
+
+def focused(person: Person) -> str:
+    return person.driver.execute_script("return document.activeElement.textContent.trim()")
+
+
+def shown(person: Person, selector: str) -> str:
+    """The text of what is shown, empty of what is not."""
+    return person.driver.execute_script(SHOWN, selector)
+
+
+@pytest.mark.parametrize(
+    ("zone", "texts"),
+    [
+        ("Europe/Berlin", ["02:30:00 +02:00", "02:30:00 +01:00"]),
+        ("America/New_York", ["20:30:00", "21:30:00"]),
+        ("UTC", ["00:30:00", "01:30:00"]),
+    ],
+)
+def test_the_two_half_past_two_of_an_autumn_night_are_told_apart_and_time_moves(person, zone, texts):
+    person.sign_in("vera")
+    person.look(zone=zone)
+    person.goto("/runners")
+    told = person.driver.execute_script(PUT_IN, "".join(TIME.format(at, "") for at in NIGHT))
+    assert [text[-len(end) :] for (text, _), end in zip(told, texts, strict=True)] == texts
+    assert told[0][0] != told[1][0]
+    assert all(title.endswith("\nin the job’s zone") for _, title in told)
+    person.sees(f"Times are in {zone}")
+    if zone != "UTC":
+        return
+    person.driver.execute_script(PUT_IN, TIME.format("2020-01-01T00:00:00Z", " data-relative"))
+    # By the keyboard one comes to what the pointer hovers over.
+    person.driver.execute_script("document.querySelector('#put-in time').focus({focusVisible: true})")
+    assert "in the job’s zone" in shown(person, "#tip")
+    person.driver.execute_script(PUT_IN, '<time datetime="NOW" data-since></time>')
+    before = shown(person, "#put-in")
+    person.wait(lambda: shown(person, "#put-in") != before, "the time that it takes moves on")
+
+
+def test_a_tour_by_keys_through_the_rows_the_pages_and_the_palette(person):
+    person.sign_in("otto")
+    person.goto("/")
+    person.press("j", "j")
+    second = focused(person)
+    person.press("k")
+    first = focused(person)
+    assert first < second  # in the order of the list
+    person.press("x")
+    person.wait(lambda: shown(person, "#live") == "Paused while something is ticked", "it says that it is paused")
+    person.press("x")
+    person.wait(lambda: shown(person, "#live") == "", "it goes on")
+    assert focused(person) == first
+    # It is armed for two seconds: what comes later on a busy machine is pressed again.
+    person.wait(lambda: person.press("g") or "now a letter" in shown(person, "#armed"), "g is armed, and says so")
+    person.press(Keys.ESCAPE)
+    person.wait(lambda: shown(person, "#armed") == "", "it is not armed any more")
+    person.press("g")
+    person.wait(lambda: shown(person, "#armed") == "", "it is not armed for ever")
+    person.press("r")
+    assert person.path == "/"
+    person.wait(lambda: person.path == "/runs" or person.press("g", "r"), "g r leads to the runs")
+    person.press("/")
+    person.press("jgx?")  # what one types in a field is text
+    assert person.driver.execute_script("return document.activeElement.value") == "jgx?"
+    assert person.path == "/runs"
+    assert person.all("dialog") == []
+    ActionChains(person.driver).key_down(Keys.CONTROL).send_keys("k").key_up(Keys.CONTROL).perform()
+    person.find("option", "Now")
+    person.press(first)
+    person.wait(lambda: shown(person, "#palette [aria-selected=true] .key") == first, "it is found")
+    person.press(Keys.ENTER)
+    person.find("heading", first)
+    person.press("?")
+    person.find("dialog")
+    person.press(Keys.ESCAPE)
+    person.press(Keys.ENTER)  # on nothing
+    assert person.path.startswith("/jobs/")
+
+
+def test_a_refusal_is_said_where_it_was_clicked_and_what_was_done_leads_on(person, site: Site):
+    person.expected = [r"\b(400|401)\b"]
+    person.sign_in("otto")
+    key = site.demo.objects["job_key"]
+    person.goto(f"/jobs/{key}")
+    path = person.path
+    person.click("button", "Delete it")
+    person.fill("to say that you mean it", "another")
+    person.click("button", "Delete")
+    person.wait(lambda: "Nothing was done" in shown(person, ".doing .said"), "it says beside the button that it is not")
+    assert person.path == path
+    # Confirmed, and then the session is gone.
+    person.driver.delete_cookie("sessionid")
+    person.click("button", "Delete")
+    person.wait(lambda: "not signed in any more" in shown(person, ".doing .said"), "it says that the session is gone")
+    assert person.all("link", "Sign in again")
+    assert person.path == path
+    person.sign_in("otto")
+    person.goto(path)
+    person.click("button", "Pause")
+    person.sees("Paused.")
+    person.click("button", "Resume")
+    person.sees("Resumed.")
