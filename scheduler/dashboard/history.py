@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from croniq_site.kernel.errors import NotFound
 from croniq_site.kernel.text import is_printable_name
@@ -49,5 +50,5 @@ def revert_edit(request: HttpRequest, now: datetime, job_key: str) -> str:
     who = Principal(0, request.user.get_username(), None, frozenset(scopes))
     of = history_of("job", job.pk)
     if or_message(request, lambda: revert(event_id, of, now, actor_of(request), who)) is not None:
-        messages.success(request, "Taken back. The job and its planned runs are as before that edit.")
+        messages.success(request, _("Taken back. The job and its planned runs are as before that edit."))
     return address("job", job_key=job_key)

@@ -10,6 +10,8 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from croniq_site.kernel.errors import InvalidInput, NotFound
 from croniq_site.kernel.text import cleaned
@@ -106,9 +108,15 @@ def replay_all(request: HttpRequest, now: datetime) -> str:
     force = request.POST.get("force") == "on"
     done = or_message(request, lambda: replay_letters(choice, expected, now, actor_of(request), force=force))
     if done is not None:
-        left = f" {done.left} are left: do it again." if done.left else ""
-        refused = f" {done.refused} were refused meanwhile." if done.refused else ""
-        messages.success(request, f"{_counted(done.made, 'run')} made.{refused}{left}")
+        made = ngettext("%(n)d run made.", "%(n)d runs made.", done.made) % {"n": done.made}
+        more = []
+        if done.refused:
+            words = ngettext("%(n)d was refused meanwhile.", "%(n)d were refused meanwhile.", done.refused)
+            more.append(words % {"n": done.refused})
+        if done.left:
+            words = ngettext("%(n)d is left: do it again.", "%(n)d are left: do it again.", done.left)
+            more.append(words % {"n": done.left})
+        messages.success(request, " ".join([made, *more]))
     return address("letters", _query_of(choice))
 
 
@@ -117,7 +125,8 @@ def discard_all(request: HttpRequest, now: datetime) -> str:
     choice, expected = _confirmed(request)
     gone = or_message(request, lambda: discard_letters(choice, expected, now, actor_of(request)))
     if gone is not None:
-        messages.success(request, f"{_counted(gone, 'letter')} thrown away. The runs stay.")
+        words = ngettext("%(n)d letter thrown away. The runs stay.", "%(n)d letters thrown away. The runs stay.", gone)
+        messages.success(request, words % {"n": gone})
     return address("letters", {"job": choice.job_key, "q": choice.text})
 
 
@@ -130,7 +139,7 @@ def replay(request: HttpRequest, now: datetime, letter_id: UUID) -> str:
     if made is None:
         return address("letter", letter_id=letter_id)
     if not made.is_new:
-        messages.info(request, "This letter was replayed before; this is its run.")
+        messages.info(request, _("This letter was replayed before; this is its run."))
     return address("run", run_id=made.run_id)
 
 
@@ -138,14 +147,14 @@ def replay(request: HttpRequest, now: datetime, letter_id: UUID) -> str:
 def discard(request: HttpRequest, now: datetime, letter_id: UUID) -> str:
     letter = letter_story(letter_id)
     delete_letter(letter_id, now, actor_of(request))
-    messages.success(request, "Thrown away. Its run stays.")
+    messages.success(request, _("Thrown away. Its run stays."))
     return address("letters", {"fingerprint": letter.fingerprint or " "} if letter is not None else {})
 
 
 @action
 def note(request: HttpRequest, now: datetime, letter_id: UUID) -> str:
     note_letter(letter_id, request.POST.get("note", "").replace("\r\n", "\n"), now, actor_of(request))
-    messages.success(request, "The note is kept.")
+    messages.success(request, _("The note is kept."))
     return address("letter", letter_id=letter_id)
 
 
@@ -185,7 +194,3 @@ def _json_of(text: str) -> Any:
     except (ValueError, RecursionError) as error:
         where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise InvalidInput.of("metadata", f"This is no JSON{where}; metadata is an object such as {{}}.") from None
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -8,10 +8,14 @@ from datetime import datetime, timedelta
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from croniq_site.kernel.errors import CroniqError, InvalidInput, NotFound
 from croniq_site.kernel.text import is_printable_name
 from scheduler.dashboard.pages import action, actor_of, address, may_act, or_message, page, text_in
+from scheduler.dashboard.sentences import said
 from scheduler.queries.missed import closed_jobs, missed_jobs
 from scheduler.services.backfill import MOST_FIRES, Backfill, backfill
 from scheduler.services.missed_work import dismiss_missed, run_missed
@@ -24,14 +28,14 @@ MOST_INSTANTS = 50
 @dataclass(frozen=True)
 class Window:
     key: str
-    words: str
+    words: str | Promise
     length: timedelta
 
 
 WINDOWS = (
-    Window("24h", "24 hours", timedelta(hours=24)),
-    Window("7d", "7 days", timedelta(days=7)),
-    Window("31d", "31 days", timedelta(days=31)),
+    Window("24h", gettext_lazy("24 hours"), timedelta(hours=24)),
+    Window("7d", gettext_lazy("7 days"), timedelta(days=7)),
+    Window("31d", gettext_lazy("31 days"), timedelta(days=31)),
 )
 USUAL = "7d"
 
@@ -103,16 +107,17 @@ def run(request: HttpRequest, now: datetime, job_key: str) -> str:
     if done is not None:
         made = len(done.instants)
         say = messages.success if made else messages.warning
-        say(request, f"{made} run{'' if made == 1 else 's'} of {job_key} made. {done.message}".strip())
+        words = ngettext("%(n)d run of %(job_key)s made.", "%(n)d runs of %(job_key)s made.", made)
+        say(request, f"{words % {'n': made, 'job_key': job_key}} {said(done.message)}".strip())
     return address("missed", {"window": form.get("window", "")})
 
 
 @action
 def dismiss(request: HttpRequest, now: datetime, job_key: str) -> str:
-    or_message(request, lambda: dismiss_missed(job_key, request.POST.get("seen_at", ""), now, actor_of(request)))
-    messages.success(
-        request, f"What {job_key} missed until now is dealt with. What it misses from now on is shown again."
-    )
+    seen_at = request.POST.get("seen_at", "")
+    if or_message(request, lambda: dismiss_missed(job_key, seen_at, now, actor_of(request))) is not None:
+        words = _("What %(job_key)s missed until now is dealt with. What it misses from now on is shown again.")
+        messages.success(request, words % {"job_key": job_key})
     return address("missed", {"window": request.POST.get("window", "")})
 
 

@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse_lazy
+from django.utils.translation import gettext as _
 
 from croniq_site.kernel.errors import TooManyRequests
 
@@ -53,6 +54,6 @@ class ChangePassword(PasswordChangeView):
     def form_valid(self, form: Any) -> HttpResponseBase:
         answer = super().form_valid(form)
         messages.success(
-            self.request, "Your password is changed. Wherever else you were signed in, you are not any more."
+            self.request, _("Your password is changed. Wherever else you were signed in, you are not any more.")
         )
         return answer

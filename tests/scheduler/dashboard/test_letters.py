@@ -225,7 +225,7 @@ def test_a_great_many_are_replayed_in_parts(operator, backup, monkeypatch, now):
     made = [dead(backup, created_at=now - timedelta(minutes=m)) for m in (3, 2, 1)]
     _, form = confirmed(operator, "replay")
     answer = operator.post("/letters/replay", form, follow=True)
-    assert "2 runs made. 1 are left: do it again." in Page(answer).text
+    assert "2 runs made. 1 is left: do it again." in Page(answer).text
     oldest = [letter.run_id for letter in made[:2]]
     assert sorted(Run.objects.filter(kind="replay").values_list("replay_of_id", flat=True)) == sorted(oldest)
     operator.post("/letters/replay", form)
