@@ -43,7 +43,7 @@ def site() -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def started(site: Site) -> Iterator[Person]:
     with chromium() as driver:
-        yield Person(driver, site.base_url)
+        yield Person(driver, site.base_url, site.demo.codes if site.demo else ())
 
 
 @pytest.fixture

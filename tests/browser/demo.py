@@ -15,8 +15,8 @@ from typing import Any
 
 PASSWORD = "a long secret of the demo"
 LOG_LINES = 20_000
-PEOPLE = {"vera": "viewer", "otto": "operator", "ada": "admin", "nobody": ""}
-"""Who can sign in → the role; ada may do everything."""
+PEOPLE = {"vera": "viewer", "otto": "operator", "ada": "admin", "tess": "viewer", "nobody": ""}
+"""Who can sign in → the role; ada may do everything, tess has a second factor."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Demo:
 
     admin_key: str
     runner_key: str
+    codes: list[str]
+    """Of tess; each opens once."""
     objects: dict[str, str]
     error_pages: dict[str, str]
     """Pages that an error makes and no address: name → HTML."""
@@ -42,7 +44,7 @@ def set_up(jobs: int, runs: int) -> Demo:
 
     call_command("migrate", verbosity=0, interactive=False)
     now = DatabaseClock().now()
-    _make_people()
+    codes = _make_people()
     long_log = {}
     if jobs:
         seed_demo(jobs, runs, now)
@@ -54,10 +56,12 @@ def set_up(jobs: int, runs: int) -> Demo:
         issue_key(create_client(name, scopes, now), now)
         for name, scopes in (("looker", ("admin",)), ("demo-runner", RUNNER_SCOPES))
     ]
-    return Demo(*keys, _objects() | long_log, _error_pages())
+    return Demo(*keys, codes, _objects() | long_log, _error_pages())
 
 
-def _make_people() -> None:
+def _make_people() -> list[str]:
+    from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+    from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
     from django.contrib.auth.hashers import make_password
     from django.contrib.auth.models import Group, User
 
@@ -66,6 +70,9 @@ def _make_people() -> None:
         is_admin = role == "admin"
         user = User.objects.create(username=name, password=secret, is_superuser=is_admin, is_staff=is_admin)
         user.groups.set(Group.objects.filter(name=role))
+    tess = User.objects.get(username="tess")
+    TOTP.activate(tess, generate_totp_secret())
+    return RecoveryCodes.activate(tess).get_unused_codes()
 
 
 def _make_misses(now: datetime) -> None:

@@ -14,25 +14,33 @@ from scheduler.dashboard.pages import action
 QUERIES = {
     "jobs-confirm": "do=pause&all=1",
     "letters-confirm": "do=replay",
-    "openapi": "",
+    "runs-confirm": "do=cancel&all=1",
 }
 """What a page's address needs beside its path."""
 NO_PAGES = {
     "log": "lines of a page",
     "job-preview": "a part of a form",
+    "banner": "a part of every page",
+    "palette": "a part of every page",
+    "set_language": "answers POST alone",
     "logout": "answers POST alone",
     "oidc": "leads to a provider",
     "oidc-callback": "is led to by a provider",
-    "mfa_view_recovery_codes": "refuses whoever has no second factor",
     "mfa_download_recovery_codes": "text",
-    "mfa_generate_recovery_codes": "refuses whoever has no second factor",
-    "mfa_deactivate_totp": "refuses whoever has no second factor",
-    "mfa_authenticate": "a step of signing in with a second factor",
-    "mfa_reauthenticate": "for whoever has a second factor",
+    "mfa_authenticate": "a step of signing in (test_pages.py has it apart)",
 }
 """Addresses that show nothing by themselves, and why."""
-STRANGERS = {"login", "account_inactive"}
-"""Pages of somebody who is not signed in."""
+WHO = {
+    "login": "",
+    "account_inactive": "",
+    "mfa_activate_totp": "ada",
+    "mfa_index": "tess",
+    "mfa_view_recovery_codes": "tess",
+    "mfa_generate_recovery_codes": "tess",
+    "mfa_deactivate_totp": "tess",
+    "mfa_reauthenticate": "tess",
+}
+"""Whose page it is, where it is not ada's; nobody's who is signed in, if empty."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,10 @@ class Page:
         for part in self.parts:
             path = path.replace(f"<{part}>", objects[part])
         return path
+
+    @property
+    def who(self) -> str:
+        return WHO.get(self.name, "ada")
 
     def __str__(self) -> str:
         return self.name

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.browser.pages import STRANGERS, Page, pages
+from tests.browser.pages import Page, pages
 from tests.browser.person import NARROW, WIDE, Person
 from tests.browser.site import Site, site
 from tests.support.browser import chromium, missing
@@ -56,7 +56,7 @@ def shoot(running: Site, looks: Sequence[Look], folder: Path, *, kind: str, most
     known = {page.name: page for page in pages()}
     told = []
     with chromium() as driver:
-        person = Person(driver, running.base_url)
+        person = Person(driver, running.base_url, running.demo.codes if running.demo else ())
         for look in looks:
             _open(person, running, known[look.page], look)
             _write(person, look.width, folder / f"{look.name}.{kind}", kind, most_height)
@@ -66,10 +66,10 @@ def shoot(running: Site, looks: Sequence[Look], folder: Path, *, kind: str, most
 
 def _open(person: Person, running: Site, page: Page, look: Look) -> None:
     assert running.demo is not None
-    if page.name in STRANGERS:
-        person.sign_out()
+    if page.who:
+        person.sign_in(page.who)
     else:
-        person.sign_in("ada")
+        person.sign_out()
     person.look(width=look.width, is_dark=look.is_dark, zone="Europe/Vienna")
     person.goto(page.path(running.demo.objects))
     # Times are told in the viewer's zone as soon as scripts have run.
