@@ -1,4 +1,7 @@
-"""A schedule in plain words. What cannot be said simply is shown as it is written, never said wrongly."""
+"""A schedule in plain words. What cannot be said simply is shown as it is written, never said wrongly.
+
+``say`` words a text, with values in the places that it names: in English here, in a page's language where a page asks.
+"""
 
 from __future__ import annotations
 
@@ -28,108 +31,123 @@ _MONTHS = (
 _MONTH_NAMES = {name[:3].upper(): name for name in _MONTHS}
 
 
+Say = Callable[..., str]
+
+
+def english(text: str, **values: object) -> str:
+    return text.format(**values)
+
+
 def lacking_words(capability: str) -> str:
     return f"No live runner has the capability {capability!r}; its runs wait until one has."
 
 
-def describe(schedule: Schedule) -> str:
+def describe(schedule: Schedule, say: Say = english) -> str:
     """Say when it runs: "every 10 seconds", "at 02:00 on Monday to Friday, Europe/Vienna"."""
     match schedule:
         case IntervalSchedule():
-            return f"every {_duration(schedule.every)}"
+            return _every(schedule.every, say)
         case OnceSchedule():
-            return f"once at {schedule.at:%Y-%m-%d %H:%M:%S%z}"
+            return say("once at {at}", at=f"{schedule.at:%Y-%m-%d %H:%M:%S%z}")
         case CronSchedule():
-            words = _cron(schedule.expression.strip())
-            return f"{words or f'cron {schedule.expression.strip()!r}'}, {schedule.timezone}"
+            expression = schedule.expression.strip()
+            words = _cron(expression, say) or say("cron {expression}", expression=repr(expression))
+            return f"{words}, {schedule.timezone}"
 
 
-def _duration(value: timedelta) -> str:
-    parts = []
-    rest = value // timedelta(microseconds=1)
-    for unit, size in (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000)):
-        number, rest = divmod(rest, size)
-        if number:
-            parts.append((number, unit))
-    if rest:
-        seconds, micro = divmod(rest, 1_000_000)
-        parts.append((f"{seconds}.{micro:06d}".rstrip("0") if micro else seconds, "second"))
-    if len(parts) == 1 and parts[0][0] == 1:
-        return parts[0][1]
-    return " ".join(f"{number} {unit}{'' if number == 1 else 's'}" for number, unit in parts)
+def _every(value: timedelta, say: Say) -> str:
+    rest, parts = value // timedelta(microseconds=1), []
+    days, rest = divmod(rest, 86_400_000_000)
+    hours, rest = divmod(rest, 3_600_000_000)
+    minutes, rest = divmod(rest, 60_000_000)
+    seconds = f"{rest // 1_000_000}.{rest % 1_000_000:06d}".rstrip("0").removesuffix(".")
+    alone = {
+        (1, 0, 0, "0"): lambda: say("every day"),
+        (0, 1, 0, "0"): lambda: say("every hour"),
+        (0, 0, 1, "0"): lambda: say("every minute"),
+        (0, 0, 0, "1"): lambda: say("every second"),
+    }.get((days, hours, minutes, seconds))
+    if alone is not None:
+        return alone()
+    if days:
+        parts.append(say("1 day") if days == 1 else say("{n} days", n=days))
+    if hours:
+        parts.append(say("1 hour") if hours == 1 else say("{n} hours", n=hours))
+    if minutes:
+        parts.append(say("1 minute") if minutes == 1 else say("{n} minutes", n=minutes))
+    if seconds != "0":
+        parts.append(say("1 second") if seconds == "1" else say("{n} seconds", n=seconds))
+    return say("every {period}", period=" ".join(parts))
 
 
-def _cron(expression: str) -> str | None:
+def _cron(expression: str, say: Say) -> str | None:
     """The words, or None where there are no simple ones."""
     fields = MACROS.get(expression.lower(), expression).split()
     if len(fields) == 6 and fields[0] == "0":
         fields = fields[1:]
     if len(fields) == 6:
-        clock, day_fields = _seconds(*fields[:3]), fields[3:]
+        clock, day_fields = _seconds(*fields[:3], say), fields[3:]
     elif len(fields) == 5:
-        clock, day_fields = _clock(*fields[:2]), fields[2:]
+        clock, day_fields = _clock(*fields[:2], say), fields[2:]
     else:
         return None
     month_day, month, weekday = day_fields
     if clock is None or (month_day not in ("*", "?") and weekday not in ("*", "?")):
         return None
-    days = ""
+    months = _list(month, _month, say) if month != "*" else ""
+    if months is None:
+        return None
     if weekday not in ("*", "?"):
-        named = _list(weekday, _weekday)
-        if named is None:
+        days = _list(weekday, _weekday, say)
+        if days is None:
             return None
-        days = f" on {named}"
-    elif month_day not in ("*", "?"):
-        named = "last day" if month_day.upper() == "L" else _list(month_day, _month_day)
-        if named is None:
+        if months:
+            return say("{clock} on {days} in {months}", clock=clock, days=days, months=months)
+        return say("{clock} on {days}", clock=clock, days=days)
+    if month_day not in ("*", "?"):
+        days = say("last day") if month_day.upper() == "L" else _list(month_day, _month_day, say)
+        if days is None:
             return None
-        days = f" on the {named}"
-        if month == "*":
-            days += " of the month"
-    if month != "*":
-        named = _list(month, _month)
-        if named is None:
-            return None
-        days += f" of {named}" if month_day not in ("*", "?") else f" in {named}"
-    return clock + days
+        if months:
+            return say("{clock} on the {days} of {months}", clock=clock, days=days, months=months)
+        return say("{clock} on the {days} of the month", clock=clock, days=days)
+    return say("{clock} in {months}", clock=clock, months=months) if months else clock
 
 
-def _seconds(second: str, minute: str, hour: str) -> str | None:
+def _seconds(second: str, minute: str, hour: str, say: Say) -> str | None:
     if (minute, hour) != ("*", "*"):
         return None
     if second == "*":
-        return "every second"
+        return say("every second")
     step = _even_step(second, 60)
-    return f"every {step} seconds" if step else None
+    return say("every {step} seconds", step=step) if step else None
 
 
-def _clock(minute: str, hour: str) -> str | None:
+def _clock(minute: str, hour: str, say: Say) -> str | None:
     """The time of day: only what is evenly spaced is said to be "every"."""
     step = _even_step(minute, 60)
-    often = "every minute" if minute == "*" else f"every {step} minutes" if step else None
+    often = say("every minute") if minute == "*" else say("every {step} minutes", step=step) if step else None
     if often:
-        within = "" if hour == "*" else _within(hour)
-        return None if within is None else often + within
+        return often if hour == "*" else _within(often, hour, say)
     if hour == "*":
-        if minute.isdigit():
-            return f"at minute {int(minute)} of every hour"
-        return None
+        return say("at minute {minute} of every hour", minute=int(minute)) if minute.isdigit() else None
     hours = _numbers(hour, 23)
     minutes = _numbers(minute, 59)
     if minutes is not None and hours is not None and len(minutes) * len(hours) <= 6:
-        return "at " + _and([f"{h:02d}:{m:02d}" for h in hours for m in minutes])
+        return say("at {times}", times=_and([f"{h:02d}:{m:02d}" for h in hours for m in minutes], say))
     step = _even_step(hour, 24)
     if step and minutes is not None and len(minutes) == 1:
-        return f"every {step} hours at minute {minutes[0]}"
+        return say("every {step} hours at minute {minute}", step=step, minute=minutes[0])
     return None
 
 
-def _within(hour: str) -> str | None:
+def _within(often: str, hour: str, say: Say) -> str | None:
     """A range of hours; not one over midnight, which on a single weekday means two parts of that day."""
     match = re.fullmatch(r"(\d{1,2})-(\d{1,2})", hour, re.ASCII)
     if match is None or not int(match[1]) <= int(match[2]) <= 23:
         return None
-    return f" from {int(match[1]):02d}:00 to {int(match[2]):02d}:59"
+    start, end = f"{int(match[1]):02d}:00", f"{int(match[2]):02d}:59"
+    return say("{often} from {start} to {end}", often=often, start=start, end=end)
 
 
 def _even_step(text: str, size: int) -> int | None:
@@ -146,36 +164,42 @@ def _numbers(text: str, most: int) -> list[int] | None:
     return numbers if numbers[-1] <= most else None
 
 
-def _list(text: str, name: Callable[[str], str | None]) -> str | None:
+def _list(text: str, name: Callable[[str, Say], str | None], say: Say) -> str | None:
     """Name a list of values and ranges, "Monday to Friday and Sunday"; None where one has no name."""
     items = []
     for item in text.split(","):
-        ends = [name(end) for end in item.split("-")]
+        ends = [name(end, say) for end in item.split("-")]
         if len(ends) > 2 or None in ends:
             return None
-        items.append(" to ".join(ends))
-    return _and(items)
+        items.append(say("{first} to {last}", first=ends[0], last=ends[1]) if len(ends) == 2 else ends[0])
+    return _and(items, say)
 
 
-def _weekday(text: str) -> str | None:
-    if text in ("0", "1", "2", "3", "4", "5", "6", "7"):
-        return _DAYS[int(text)]
-    return _DAY_NAMES.get(text.upper())
+def _weekday(text: str, say: Say) -> str | None:
+    name = _DAYS[int(text)] if text in ("0", "1", "2", "3", "4", "5", "6", "7") else _DAY_NAMES.get(text.upper())
+    return None if name is None else say(name)
 
 
-def _month(text: str) -> str | None:
-    if text.isdigit() and len(text) <= 2 and 1 <= int(text) <= 12:
-        return _MONTHS[int(text) - 1]
-    return _MONTH_NAMES.get(text.upper())
+def _month(text: str, say: Say) -> str | None:
+    is_number = text.isdigit() and len(text) <= 2 and 1 <= int(text) <= 12
+    name = _MONTHS[int(text) - 1] if is_number else _MONTH_NAMES.get(text.upper())
+    return None if name is None else say(name)
 
 
-def _month_day(text: str) -> str | None:
+def _month_day(text: str, say: Say) -> str | None:
     if not (text.isdigit() and len(text) <= 2):
         return None
     number = int(text)
     ending = "th" if 11 <= number <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+    return {
+        "st": lambda: say("{number}st", number=number),
+        "nd": lambda: say("{number}nd", number=number),
+        "rd": lambda: say("{number}rd", number=number),
+        "th": lambda: say("{number}th", number=number),
+    }[ending]()
 
 
-def _and(items: list[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+def _and(items: list[str], say: Say) -> str:
+    if len(items) == 1:
+        return items[0]
+    return say("{items} and {last}", items=", ".join(items[:-1]), last=items[-1])

@@ -17,6 +17,7 @@ from scheduler.queries.job_ahead import Ahead, ahead_of
 from scheduler.queries.job_choice import JobChoice, chosen_jobs
 from scheduler.queries.job_fires import skipped_ahead
 from scheduler.queries.jobs import WAITING, has_missed, late_runs, live_jobs, status_of, upcoming_and_missed
+from scheduler.queries.spoken import say
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,6 @@ def _trigger_line(trigger: Trigger) -> TriggerLine:
 
 def _words(trigger: Trigger) -> str:
     try:
-        return describe(schedule_of(trigger))
+        return describe(schedule_of(trigger), say)
     except (InvalidInput, ValueError):  # broken: its config_error says why
         return trigger.cron_expression or trigger.kind

@@ -24,6 +24,7 @@ from scheduler.domain.words import describe
 from scheduler.models import Job, Trigger
 from scheduler.queries.definitions import job_definition, trigger_definition
 from scheduler.queries.fires import schedule_of, trigger_fires, zone_of
+from scheduler.queries.spoken import say
 from scheduler.services.jobs import DEFAULT_TENANT, lock_job_of_key, make_job_unless_there, save_job
 from scheduler.services.triggers import NO_CALENDAR, delete_trigger, refuse_never_firing, save_trigger
 
@@ -132,7 +133,7 @@ def preview_trigger(
     if not is_as_it_was and (row.enabled or trigger is None):
         refuse_never_firing(row, now, spec)
     fires = trigger_fires(row, after=now, count=PREVIEWED, calendar=spec)
-    return Preview(describe(schedule_of(row)), zone_of(row), tuple(fires))
+    return Preview(describe(schedule_of(row), say), zone_of(row), tuple(fires))
 
 
 def _calendar_name(trigger: Trigger) -> str:
