@@ -2,7 +2,8 @@
 
 A waiting poll must not cost a thread, and a Django view under ASGI costs one a request (bench/FIGURES.md §6); so Django
 answers as the WSGI application that it is, and never sees `/v1/work/`. Nor may a slow client cost a thread: bodies are
-whole before a thread has them, and answers wait for their reader in memory.
+whole before a thread has them, and answers wait for their reader in memory. What goes on after Django has answered
+(`scheduler.dashboard.tails`) goes on without a thread.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from a2wsgi import WSGIMiddleware
@@ -24,6 +26,7 @@ from croniq_site.wsgi import application as django_application
 from runners.api.limits import ADDRESSES, GUESSES, is_judged
 from scheduler.api.work.edge import PREFIX, Edge
 from scheduler.api.work.http import ClientGone, Send, header, read_body, refuse
+from scheduler.dashboard.tails import PATH_END, Tails
 from scheduler.metrics.statements import observe
 
 _log = logging.getLogger(__name__)
@@ -37,7 +40,7 @@ class Application:
     """One server process: `/v1/work/…` to the edge, all else to Django."""
 
     def __init__(self, edge: Edge, pages: Callable = django_application) -> None:
-        self.edge = edge
+        self.edge, self.tails = edge, Tails()
         self._django = pages
 
     async def __call__(self, scope: dict[str, Any], receive: Callable, send: Callable) -> None:
@@ -78,7 +81,11 @@ class Application:
         # Django reads as much as the header says: nothing at all of a body that came in chunks, without one.
         kept = [(name, value) for name, value in scope["headers"] if name not in _FRAMING]
         headers = [*kept, (b"content-length", str(len(body)).encode())]
-        await self._pages({**scope, "headers": headers}, receive_whole, send)
+        ask = partial(self._pages, {**scope, "headers": headers}, receive_whole)
+        if scope["path"].endswith(PATH_END):
+            await self.tails.answer(self.edge.pool, header(scope, b"cookie"), receive, send, ask)
+        else:
+            await ask(send)
 
     async def _live(self, receive: Callable, send: Callable) -> None:
         await receive()
@@ -96,8 +103,9 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     def stop_polls(self) -> None:
-        """Answer every waiting poll now; the first step of a shutdown, in the event loop's thread."""
+        """End all that waits, polls and streams; the first step of a shutdown, in the event loop's thread."""
         self.edge.stop_polls()
+        self.tails.stop()
 
     def _open_pages(self) -> None:
         self._connections: list[BaseDatabaseWrapper] = []

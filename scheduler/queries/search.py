@@ -8,7 +8,12 @@ from django.db.models import Q
 
 def contains(column: str, text: str) -> Q:
     """The condition that the column contains ``text``. A letter equals its other case where that is one letter too."""
-    return Q(**{f"{column}__regex": "".join(map(_any_case, text))})
+    return Q(**{f"{column}__regex": pattern_of(text)})
+
+
+def pattern_of(text: str) -> str:
+    """The regular expression of `contains`, for Python too."""
+    return "".join(map(_any_case, text))
 
 
 def _any_case(character: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from django import template
 from django.template import Context
@@ -120,22 +119,3 @@ def duration_ms(milliseconds: int | None) -> str:
     if milliseconds is None:
         return "–"
     return f"{milliseconds} ms" if milliseconds < 1000 else duration(milliseconds / 1000)
-
-
-@register.filter
-def fields_text(fields: dict[str, Any]) -> str:
-    """The fields of a log line on one line, "user=7 path=/x", without those that say nothing new on a run's page."""
-    told = {name: value for name, value in fields.items() if name not in ("job_key", "runner_id")}
-    if told.get("stream") == "stdout":
-        del told["stream"]
-    return " ".join(f"{name}={value}" for name, value in told.items())
-
-
-@register.filter
-def level_class(level: str) -> str:
-    """The colour class of a log level, whatever a handler calls it."""
-    name = level.strip().lower()
-    known = {"debug", "info", "warning", "error", "critical"}
-    alias = {"warn": "warning", "err": "error", "fatal": "critical", "trace": "debug"}
-    name = alias.get(name, name)
-    return name if name in known else "info"

@@ -18,7 +18,8 @@ QUERIES = {
 }
 """What a page's address needs beside its path."""
 NO_PAGES = {
-    "log": "lines of a page",
+    "log-raw": "a file",
+    "log-stream": "a stream of events",
     "job-preview": "a part of a form",
     "banner": "a part of every page",
     "palette": "a part of every page",

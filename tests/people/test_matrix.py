@@ -44,6 +44,8 @@ TABLE = {
     "planned": PAGE,
     "run": PAGE,
     "log": PAGE,
+    "log-stream": PAGE,
+    "log-raw": PAGE,
     "cancel": ACTION,
     "rerun": ACTION,
     "next": PAGE,

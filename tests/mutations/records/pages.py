@@ -6,7 +6,6 @@ ACCESS = "tests/scheduler/dashboard/test_access.py::"
 JOBS = "tests/scheduler/dashboard/test_jobs.py::"
 RUNS = "tests/scheduler/dashboard/test_runs.py::"
 RUN = "tests/scheduler/dashboard/test_run.py::"
-LOG = "tests/scheduler/dashboard/test_log.py::"
 MARKUP = "tests/scheduler/dashboard/test_markup.py::"
 COUNTS = "tests/scheduler/dashboard/test_query_counts.py::"
 WORDS = "tests/scheduler/dashboard/test_words.py::"
@@ -165,36 +164,6 @@ RECORDS = [
         red=[RUNS + "test_an_older_page_stands_still"],
     ),
     Mutation(
-        name="pages-log-state-before-lines",
-        mechanism="The state of a run is read before its lines, so that its end is told only after its last line.",
-        file="scheduler/dashboard/log.py",
-        old="""\
-    detail = detail_of(run_id, now)
-    lines = log_lines(run_id, after=after, limit=max(0, min(LOG_CHUNK, MOST_LINES - shown)))
-""",
-        new="""\
-    lines = log_lines(run_id, after=after, limit=max(0, min(LOG_CHUNK, MOST_LINES - shown)))
-    detail = detail_of(run_id, now)
-""",
-        red=[LOG + "test_a_line_that_is_written_in_the_last_moment_is_not_missed"],
-    ),
-    Mutation(
-        name="pages-log-bound",
-        mechanism="At most 10,000 lines are put into one page.",
-        file="scheduler/dashboard/log.py",
-        old="limit=max(0, min(LOG_CHUNK, MOST_LINES - shown))",
-        new="limit=LOG_CHUNK",
-        red=[LOG + "test_a_long_log_is_loaded_in_pieces_and_ends_at_its_bound"],
-    ),
-    Mutation(
-        name="pages-log-winding-down",
-        mechanism="The log of a cancelled run is followed until its handler is gone.",
-        file="scheduler/dashboard/log.py",
-        old="return detail.row.completed_at is not None and not detail.row.is_winding_down",
-        new="return detail.row.completed_at is not None",
-        red=[LOG + "test_what_a_handler_still_says_after_a_cancel_is_followed"],
-    ),
-    Mutation(
         name="pages-last-result",
         mechanism="The last result is that of a finished run, not of one that waits or runs.",
         file=OVERVIEW,
@@ -249,14 +218,6 @@ RECORDS = [
         old='"includeIndicatorStyles": false, "allowEval": false',
         new='"includeIndicatorStyles": true, "allowEval": true',
         red=[MARKUP + "test_htmx_neither_evaluates_nor_injects_nor_leaves_the_site"],
-    ),
-    Mutation(
-        name="pages-log-escaped",
-        mechanism="What a handler says is text on the page, whatever it contains.",
-        file="templates/dashboard/_log.html",
-        old="{{ line.message }}",
-        new="{{ line.message|safe }}",
-        red=[MARKUP + "test_nothing_that_a_caller_wrote_becomes_markup"],
     ),
     Mutation(
         name="pages-instant-in-utc",

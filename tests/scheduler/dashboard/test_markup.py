@@ -84,6 +84,7 @@ def pages(now) -> dict[str, str]:
         "planned": f"/runs/planned?job={name}",
         "run": f"/runs/{dead.id}",
         "live": f"/runs/{live.run_id}",
+        "log": f"/runs/{dead.id}/log?q={quote(EVIL[:20])}",
         "runners": "/runners",
         "letters": "/letters",
         "letter group": f"/letters?fingerprint={quote(EVIL)}",

@@ -12,9 +12,7 @@ from scheduler.templatetags.croniq import (
     countdown,
     duration,
     duration_ms,
-    fields_text,
     instant,
-    level_class,
     reason_words,
     since,
     state,
@@ -112,27 +110,6 @@ def test_durations_are_said_as_people_say_them(seconds, said):
 
 def test_short_runs_are_milliseconds():
     assert [duration_ms(value) for value in (0, 999, 1000, 61_000)] == ["0 ms", "999 ms", "1 s", "1 min 1 s"]
-
-
-@pytest.mark.parametrize(
-    ("level", "colour"),
-    [
-        ("INFO", "info"),
-        ("Warn", "warning"),
-        ("ERR", "error"),
-        ("fatal", "critical"),
-        ("trace", "debug"),
-        ('"x', "info"),
-    ],
-)
-def test_every_level_has_one_of_the_known_colours(level, colour):
-    assert level_class(level) == colour
-
-
-def test_fields_that_say_nothing_new_are_left_out():
-    fields = {"job_key": "a:b", "runner_id": "r", "stream": "stdout", "user": 7}
-    assert fields_text(fields) == "user=7"
-    assert fields_text({"stream": "stderr"}) == "stream=stderr"
 
 
 def test_a_state_is_a_word_with_a_class():
