@@ -70,8 +70,9 @@ def duration_seconds(env: environ.Env, name: str, *, default: str, least: float,
     match = _DURATION.fullmatch(text)
     seconds = float(match[1]) * _SECONDS[match[2]] if match else math.nan
     if not least <= seconds <= most:
+        such_as = "30d, 90d or 365d" if least >= _SECONDS["d"] else "90s, 5m or 1.5h"
         raise ImproperlyConfigured(
-            f"{name}: {text!r} is not a duration from {_words(least)} to {_words(most)}, such as 90s, 5m or 1.5h."
+            f"{name}: {text!r} is not a duration from {_words(least)} to {_words(most)}, such as {such_as}."
         )
     return seconds
 
@@ -85,7 +86,10 @@ def retention_seconds(env: environ.Env, name: str, *, default: str, least: float
     """Return how long something is kept, in seconds: 0 (for ever) or a duration of at least ``least``."""
     if (_text(env, name) or default) in ("0", "0s", "0d"):
         return 0.0
-    return duration_seconds(env, name, default=default, least=least, most=3650 * 86_400)
+    try:
+        return duration_seconds(env, name, default=default, least=least, most=3650 * 86_400)
+    except ImproperlyConfigured as refused:
+        raise ImproperlyConfigured(f"{refused} 0 keeps it for ever.") from None
 
 
 def networks(env: environ.Env, name: str, *, default: list[str]) -> list[str]:

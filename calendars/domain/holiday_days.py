@@ -8,7 +8,7 @@ from datetime import date
 from functools import lru_cache
 
 import holidays
-from holidays.registry import EntityLoader
+from holidays.registry import COUNTRIES, EntityLoader
 
 from calendars.domain.errors import InvalidField
 from calendars.domain.subdivisions import subdivisions_of
@@ -41,8 +41,20 @@ def _countries() -> frozenset[str]:
 def _near(country: str) -> str:
     if country.upper() in _countries():
         return f" Did you mean {country.upper()!r}?"
+    code = _code_of(country.strip().upper())
+    if code:
+        return f" Did you mean {code!r}?"
     near = difflib.get_close_matches(country.upper()[:16], sorted(_countries()), n=1)
     return f" Did you mean {near[0]!r}?" if near else " Use the two letters of ISO 3166, such as 'AT'."
+
+
+def _code_of(text: str) -> str:
+    """The country that has this other code ("DEU"), or the only one whose name begins so ("GER"); else ""."""
+    aliases = {alias: code for names in COUNTRIES.values() for code in names[1:2] for alias in names[2:]}
+    if text in aliases:
+        return aliases[text]
+    begun = {names[1] for names in COUNTRIES.values() if len(text) > 2 and names[0].upper().startswith(text)}
+    return begun.pop() if len(begun) == 1 else ""
 
 
 @lru_cache(maxsize=8192)

@@ -10,9 +10,10 @@ from django.db import IntegrityError
 
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
+from croniq_site.kernel.suggestions import did_you_mean
 from croniq_site.kernel.text import is_printable_name
 from runners.domain.keys import KEY_START, PREFIX_LENGTH, digest_of
-from runners.domain.scopes import Principal, unknown_scopes
+from runners.domain.scopes import SCOPES, Principal, unknown_scopes
 from runners.models import ApiClient, ApiKey
 from runners.services.access import access_changed
 from runners.services.audit import SYSTEM, Actor, Event, record_events
@@ -212,7 +213,8 @@ def _checked(name: str, scopes: Iterable[str]) -> list[str]:
     if not is_printable_name(name):
         raise InvalidInput.of("name", "A name has 1 to 255 printable characters.")
     if unknown := unknown_scopes(scopes):
-        raise InvalidInput.of("scopes", f"Unknown scopes: {', '.join(unknown)}.")
+        hints = "".join(did_you_mean(scope, SCOPES) for scope in unknown[:3])
+        raise InvalidInput.of("scopes", f"Unknown scopes: {', '.join(unknown)}.{hints}")
     if not scopes:
         raise InvalidInput.of("scopes", "A client without any scope can do nothing; name at least one.")
     return scopes

@@ -81,6 +81,9 @@ class JobAnswer(serializers.Serializer):
     dead_letter_operator_hint = text()
     dead_letter_replay_max_age = period(allow_null=True)
     is_active = serializers.BooleanField()
+    paused_at = at(allow_null=True, help_text="Since when it is paused; null: it is not.")
+    paused_until = at(allow_null=True, help_text="When the pause ends by itself; null: when somebody resumes it.")
+    paused_reason = text()
     created_at = at()
     updated_at = at()
 
@@ -128,6 +131,8 @@ class JobBody(serializers.Serializer):
 class JobStateAnswer(serializers.Serializer):
     job_key = text()
     status = serializers.ChoiceField(["active", "paused", "inactive"])
+    paused_until = at(allow_null=True)
+    paused_reason = text()
     next_fire_at = at(allow_null=True)
     last_fired_at = at(allow_null=True)
     fire_count = number()

@@ -81,8 +81,17 @@ def job_body(job: Job) -> Body:
         "dead_letter_operator_hint": job.dead_letter_operator_hint,
         "dead_letter_replay_max_age": duration(job.dead_letter_replay_max_age_seconds),
         "is_active": job.is_active,
+        **pause_of(job),
         "created_at": instant(job.created_at),
         "updated_at": instant(job.updated_at),
+    }
+
+
+def pause_of(job: Job) -> Body:
+    return {
+        "paused_at": instant(job.paused_at),
+        "paused_until": instant(job.paused_until),
+        "paused_reason": job.paused_reason,
     }
 
 
@@ -109,6 +118,8 @@ def job_state_body(state: JobState) -> Body:
     return {
         "job_key": state.job_key,
         "status": state.status,
+        "paused_until": instant(state.paused_until),
+        "paused_reason": state.paused_reason,
         "next_fire_at": instant(state.next_fire_at),
         "last_fired_at": instant(state.last_fired_at),
         "fire_count": state.fire_count,

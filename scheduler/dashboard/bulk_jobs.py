@@ -57,11 +57,16 @@ class Meant:
     what: str
     choice: JobChoice
     job_ids: tuple[int, ...] | None
+    now: datetime
+
+    @property
+    def chosen(self) -> QuerySet[Job]:
+        return chosen_jobs(self.choice, self.now, self.job_ids)
 
     @property
     def jobs(self) -> QuerySet[Job]:
         """Those to which it makes a difference: what is paused is not paused again, and its reason stays."""
-        jobs = chosen_jobs(self.choice, self.job_ids)
+        jobs = self.chosen
         return jobs.filter(paused_at__isnull=self.what == "pause") if self.what in ("pause", "resume") else jobs
 
 
@@ -79,7 +84,7 @@ def query_of(choice: JobChoice) -> dict[str, str]:
 @page
 def confirm_page(request: HttpRequest, now: datetime) -> HttpResponse:
     """What would be done to how many jobs, and the button that does it."""
-    meant = _meant(request.GET)
+    meant = _meant(request.GET, now)
     matches = first_jobs(meant.jobs)
     context = {
         "what": meant.what,
@@ -92,7 +97,7 @@ def confirm_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "most": MOST,
         "shown": matches.ids[:SHOWN],
         "left_out": len(matches.ids) - SHOWN,
-        "others": chosen_jobs(meant.choice, meant.job_ids).count() - len(matches.ids) if not matches.has_more else 0,
+        "others": meant.chosen.count() - len(matches.ids) if not matches.has_more else 0,
         "is_typed": len(matches.ids) > TYPED_ABOVE,
         "back": address("jobs", query_of(meant.choice)),
         "may_act": may_act(request.user),
@@ -104,7 +109,7 @@ def confirm_page(request: HttpRequest, now: datetime) -> HttpResponse:
 @action
 def do_to_many(request: HttpRequest, now: datetime) -> str:
     form = request.POST
-    meant = _meant(form)
+    meant = _meant(form, now)
     back = address("jobs", query_of(meant.choice))
     expected = form.get("expected", "")
     if not (expected.isascii() and expected.isdigit() and len(expected) < 10):
@@ -118,18 +123,18 @@ def do_to_many(request: HttpRequest, now: datetime) -> str:
     return back
 
 
-def _meant(values: QueryDict) -> Meant:
+def _meant(values: QueryDict, now: datetime) -> Meant:
     what = values.get("do", "")
     if what not in WHAT:
         raise InvalidInput.of("do", f"What is done is one of {', '.join(WHAT)}.")
     ids = values.getlist("id")
     if values.get("all") == "1":
-        return Meant(what, choice_of(values), None)
+        return Meant(what, choice_of(values), None, now)
     if len(ids) > MOST_CHOSEN or not all(text.isascii() and text.isdigit() and len(text) <= 18 for text in ids):
         raise InvalidInput.of("id", f"Choose at most {MOST_CHOSEN} jobs of the list.")
     if not ids:
         raise InvalidInput.of("id", "No job was chosen: tick some, or do it to all that match.")
-    return Meant(what, choice_of(values), tuple(map(int, ids)))
+    return Meant(what, choice_of(values), tuple(map(int, ids)), now)
 
 
 def _do(meant: Meant, expected: int, act: Callable[[str], Any]) -> Done:

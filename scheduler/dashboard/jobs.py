@@ -41,6 +41,7 @@ from scheduler.queries.job_year import year_of
 from scheduler.queries.overview import job_lines, job_story
 from scheduler.queries.runs import RunFilter, run_list
 from scheduler.queries.tags import tag_counts
+from scheduler.queries.takers import lacks_of_job
 from scheduler.queries.waiting_letters import letters_of_job
 from scheduler.services.pause import KEPT, pause_job, resume_job
 from scheduler.services.trigger_runs import trigger_run
@@ -105,6 +106,7 @@ def job_page(request: HttpRequest, now: datetime, job_key: str) -> HttpResponse:
         "job": line,
         "rules": _rules(job),
         "ahead": story.ahead,
+        "cannot": lacks_of_job(job, now) if line.status != "inactive" else (),
         "first": next((item for item in story.ahead if not (item.is_blocked or item.is_skipped)), None),
         "strip": None if year.is_empty else strip_of(year),
         "year": year,
@@ -140,7 +142,10 @@ def pause(request: HttpRequest, now: datetime, job_key: str) -> str:
     until = viewers_instant("until", request.POST["until"]) if "until" in request.POST else KEPT
     done = or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), reason=reason, until=until))
     if done is not None:
-        messages.success(request, _("Paused. Its scheduled runs are held until you resume it."))
+        messages.success(
+            request,
+            _("Paused. What falls due from now on does not run, and is recorded as skipped when the pause ends."),
+        )
     return address("job", job_key=job_key)
 
 

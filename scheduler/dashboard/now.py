@@ -8,7 +8,10 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.dates import WEEKDAYS
+from django.utils.translation import gettext as _
 
+from croniq_site.kernel.clock import SystemClock
 from scheduler.dashboard.pages import live_answer, page
 from scheduler.queries.situation import situation
 from scheduler.queries.statistics import Bucket, failures_by_hour, throughput
@@ -16,11 +19,12 @@ from scheduler.queries.trouble import SILENT
 
 WIDTH, HEIGHT = 1000, 100
 HEAT_DAYS = 28
+MOST_APART = 2.0
+"""Seconds between the clock of this server and that of the database that somebody should look at."""
 _LEFT, _TOP, _CELL = 18, 2, 10
 """Where the cells of the heat map begin, and how far they are apart."""
 _LEAST = 3.0
 """Of the height: one failure among thousands of runs is still seen."""
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Cell:
 
 @page
 def now_page(request: HttpRequest, now: datetime) -> HttpResponse:
+    # Before anything else is asked: the database's clock was read a moment ago.
+    ahead = (SystemClock().now() - now).total_seconds()
     # The signs of life were read for the banner above the page.
     banner = getattr(request, "banner", None)
     found = situation(now, banner.pulse if banner is not None else None)
@@ -65,13 +71,20 @@ def now_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "cells": cells(failures),
         "failures": sum(map(sum, failures)),
         "heat_days": HEAT_DAYS,
-        "heat_days_names": [(name[:2], _TOP + day * _CELL + 7.5) for day, name in enumerate(_DAYS)],
+        "heat_days_names": [(str(WEEKDAYS[day])[:2], _TOP + day * _CELL + 7.5) for day in range(7)],
+        "worst": _worst(failures),
         "beats": list(found.beats.items()),
         "silent_since": now - SILENT,
+        "ahead_seconds": abs(ahead),
+        "is_ahead": ahead > 0,
+        "is_apart": abs(ahead) > MOST_APART,
+        "is_quiet": found.is_quiet and abs(ahead) <= MOST_APART,
         "since": hours[0].start_at,
     }
     # Signs of life come every few seconds: they alone are no news.
-    return live_answer(request, "dashboard/now.html", "dashboard/_now.html", context, (found, hours, failures))
+    return live_answer(
+        request, "dashboard/now.html", "dashboard/_now.html", context, (found, hours, failures, abs(ahead) > MOST_APART)
+    )
 
 
 def columns(hours: Sequence[Bucket]) -> list[Column]:
@@ -105,11 +118,22 @@ def cells(failures: Sequence[Sequence[int]]) -> list[Cell]:
             _LEFT + hour * _CELL,
             _TOP + day * _CELL,
             heat=-(-4 * number // most) if number else 0,
-            words=f"{_DAYS[day]} {hour:02}:00 UTC: {number} failed",
+            words=_("{day} {hour:02}:00 UTC: {number} failed").format(day=WEEKDAYS[day], hour=hour, number=number),
         )
         for day, row in enumerate(failures)
         for hour, number in enumerate(row)
     ]
+
+
+def _worst(failures: Sequence[Sequence[int]]) -> str:
+    """The hour with the most failures, in words: what the darkest cell says."""
+    number, day, hour = max(
+        (number, -day, -hour) for day, row in enumerate(failures) for hour, number in enumerate(row)
+    )
+    if not number:
+        return ""
+    words = _("most of them on {day} at {hour:02}:00 ({number})")
+    return words.format(day=WEEKDAYS[-day], hour=-hour, number=number)
 
 
 def _height(number: int, most: int) -> float:

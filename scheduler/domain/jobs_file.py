@@ -6,10 +6,9 @@ All that is wrong is found at once. What a single job and trigger may say is dec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any
 
 from croniq_site.kernel.errors import InvalidInput
@@ -107,12 +106,6 @@ def read_jobs_file(data: bytes, *, now: datetime, default_zone: str) -> JobsFile
         for key, entry in _entries(file, node, "jobs"):
             file.jobs[key] = _job(file, key, node.keys[key], entry, now, default_zone)
     return file
-
-
-def did_you_mean(name: Any, known: Collection[str]) -> str:
-    """A question that names the one that is meant, with a space before it; empty where none is like it."""
-    near = get_close_matches(str(name)[:255], sorted(known), n=1, cutoff=0.7)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _job(file: JobsFile, key: str, mark: Mark, node: Node, now: datetime, zone: str) -> DeclaredJob:

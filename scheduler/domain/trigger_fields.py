@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, time
 from typing import Any
@@ -41,15 +42,21 @@ SCHEDULE = {*KINDS, "anchor"}
 FIELDS = {*SCHEDULE, "timezone", "calendar", "on_blocked", "window", "not_before", "not_after", "enabled", "job_key"}
 
 
+def _is_length(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"\s*\d+(\.\d+)?\s*[smhd]\s*", value[:40]) is not None
+
+
 def instant_of(field: str, value: Any) -> datetime:
     """An aware instant between 1970 and 9990, from RFC 3339 text or a datetime; UTC."""
+    said = value
     if isinstance(value, str) and len(value) <= 40:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
             value = None
     if not isinstance(value, datetime) or value.tzinfo is None or value.utcoffset() is None:
-        raise InvalidInput.of(field, f"{field} is an instant with its offset, such as 2026-12-24T12:00:00Z.")
+        hint = " A length of time is none: say when that is over." if _is_length(said) else ""
+        raise InvalidInput.of(field, f"{field} is an instant with its offset, such as 2026-12-24T12:00:00Z.{hint}")
     if not 1970 < value.year < 9990:
         raise InvalidInput.of(field, f"{field} lies between 1970 and 9990.")
     return value.astimezone(UTC)

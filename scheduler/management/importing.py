@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -96,6 +96,9 @@ class ImportCommand(BaseCommand):
             self.stdout.write(f"{'':<10} {shown(one.draft.where)}: {one.preview.words}")
             self.stdout.write(f"{'':<10} {shown(one.draft.what)}")
             self.stdout.write(f"{'':<10} next {fires or 'never'}")
+            if is_dry:
+                for said in details(one.draft):
+                    self.stdout.write(f"{'':<10} {shown(said)}")
 
     def _show_remarks(self, refused: Sequence[Remark], notes: Iterable[Remark]) -> None:
         for remark in refused:
@@ -131,6 +134,25 @@ class ImportCommand(BaseCommand):
             self.stdout.write(words)
         if refused and (options["strict"] or not counts):
             raise CommandError(f"Not every {self.thing} could be taken." if counts else "Nothing could be taken.")
+
+
+def details(draft: Draft) -> Iterator[str]:
+    """What a job would be besides its schedule and its command, a line each: of variables the names alone."""
+    action = draft.fields.get("action") or {}
+    about = [f"as {action['user']}" if action.get("user") else "", f"in {action['cwd']}" if action.get("cwd") else ""]
+    if action.get("env"):
+        about.append(f"with {', '.join(sorted(action['env']))}")
+    if action.get("stdin"):
+        about.append("with something to read from standard input")
+    if any(about):
+        yield f"runs {', '.join(filter(None, about))}"
+    rules = {**draft.first, **draft.fields}
+    kept = {name: rules.get(name) for name in ("timeout", "max_retries", "catch_up", "require", "pin")}
+    yield ", ".join(f"{name} {_said(value)}" for name, value in kept.items() if value not in ([], "", None))
+
+
+def _said(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def content(name: str, most: int) -> bytes:

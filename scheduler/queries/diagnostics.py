@@ -13,6 +13,7 @@ from django.db import connection
 from calendars.queries.versions import rule_versions
 from croniq_site.kernel.migrated import pending_migrations
 from scheduler.models import DeadLetter, Maintenance
+from scheduler.queries import takers
 from scheduler.queries.gauges import capability_runners
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.trouble import pulse, troubles
@@ -63,6 +64,7 @@ def diagnostics(now: datetime, croniq_version: str) -> Diagnostics:
     problems = [
         *troubles(now, seen),
         *(f"No runner that is online has {name}, which jobs require." for name in lacking),
+        *(found.sentence for found in takers.untaken_jobs(now)),
     ]
     file = sqlite_file()
     return Diagnostics(

@@ -9,10 +9,12 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from croniq_site.kernel.capabilities import may_take
 from scheduler.domain.budgets import Budget
 from scheduler.models import Lane, QueueEntry, Run, Slot
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.runners import online_capabilities
+from scheduler.queries.takers import lack
 from scheduler.services.admit import limits_of
 
 MOST_COUNTED = 1000
@@ -27,8 +29,9 @@ class Reason:
     """One thing that keeps a run from starting.
 
     ``code``: maintenance, paused, inactive, not_due, backing_off, job_limit, group_limit, tenant_limit,
-    lacking_capability, no_runner or in_queue. ``until``: when it ends by itself, where that is known. ``run_ids``: the
-    runs in its way, at most `MOST_HOLDERS`. ``names``: the capabilities that nobody has.
+    lacking_capability, no_handler, no_taker, drained, no_runner or in_queue. ``until``: when it ends by itself, where
+    that is known. ``run_ids``: the runs in its way, at most `MOST_HOLDERS`. ``names``: the capabilities that nobody
+    has.
     """
 
     code: str
@@ -126,6 +129,8 @@ def _owner(budget: Budget, entry: QueueEntry) -> str:
 def _lack_of_runners(lane: Lane, runners: Sequence[frozenset[str]], now: datetime) -> Iterator[Reason]:
     lacking = [name for name in lane.require if not any(name in has for has in runners)]
     if runners and not lacking:
+        if why := lack(lane.require, lane.prefer, runners):
+            yield Reason(*why)
         return
     drained = frozenset().union(*online_capabilities(lane.tenant, now, are_drained=True))
     if not runners and drained:
@@ -147,8 +152,8 @@ def _ahead_of(entry: QueueEntry, now: datetime, runners: Sequence[frozenset[str]
     tenant = Lane.objects.filter(tenant=entry.lane.tenant, priority__gte=entry.lane.priority)
     lanes = [
         lane_id
-        for lane_id, require in tenant.values_list("pk", "require")
-        if any(has.issuperset(require) for has in runners)
+        for lane_id, require, prefer in tenant.values_list("pk", "require", "prefer")
+        if any(may_take(has, frozenset(require), frozenset(prefer)) for has in runners)
     ]
     earlier = Q(available_at__lt=entry.available_at) | Q(available_at=entry.available_at, run_id__lt=entry.run_id)
     before = Q(lane__priority__gt=entry.lane.priority) | (Q(lane__priority=entry.lane.priority) & earlier)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import QuerySet
 
 from croniq_site.kernel.errors import InvalidInput
-from scheduler.models import Job
+from scheduler.models import Job, Trigger
 from scheduler.queries.jobs import live_jobs
 from scheduler.queries.search import contains
+from scheduler.queries.situation import failing_runs, overdue_jobs
 from scheduler.sql.arrays import ArrayHolds
 
-STATUSES = ("active", "paused", "inactive")
+STATUSES = ("active", "paused", "inactive", "failing", "overdue", "broken")
+"""The last three are what is wrong with a job: as the page "Now" says it, and a schedule with a config_error."""
 SOURCES = ("file", "runner", "api", "admin", "demo")
 
 
@@ -33,17 +36,23 @@ class JobChoice:
                 raise InvalidInput.of(field, f"{field} is one of {', '.join(known)}.")
 
 
-def chosen_jobs(choice: JobChoice, job_ids: Collection[int] | None = None) -> QuerySet[Job]:
+def chosen_jobs(choice: JobChoice, now: datetime, job_ids: Collection[int] | None = None) -> QuerySet[Job]:
     """Return the live jobs of a choice by key; of ``job_ids`` alone where they are given."""
     jobs = live_jobs().order_by("job_key")
     if choice.text:
         jobs = jobs.filter(contains("job_key", choice.text) | contains("description", choice.text))
     if choice.tag:
         jobs = jobs.filter(ArrayHolds("tags", choice.tag))
-    if choice.status:
+    if choice.status in ("active", "paused", "inactive"):
         jobs = jobs.filter(is_active=choice.status != "inactive")
     if choice.status in ("active", "paused"):
         jobs = jobs.filter(paused_at__isnull=choice.status == "active")
+    if choice.status == "failing":
+        jobs = jobs.filter(pk__in=failing_runs(now).values("job_id"))
+    if choice.status == "overdue":
+        jobs = jobs.filter(job_key__in=overdue_jobs(now))
+    if choice.status == "broken":
+        jobs = jobs.filter(pk__in=Trigger.objects.exclude(config_error="").values("job_id"))
     if choice.source:
         jobs = jobs.filter(managed_by=choice.source)
     return jobs if job_ids is None else jobs.filter(pk__in=job_ids)

@@ -23,7 +23,8 @@ WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD
 
 @dataclass(frozen=True)
 class JobState:
-    """How a job stands. ``status`` is active, paused or inactive; ``fire_count`` counts the runs that fell due."""
+    """How a job stands. ``status`` is active, paused or inactive; ``fire_count`` counts the runs that fell due and are
+    kept. ``paused_until`` and ``paused_reason`` are those of a pause, None and "" without one."""
 
     job_key: str
     status: str
@@ -32,6 +33,8 @@ class JobState:
     fire_count: int
     overdue: bool
     config_error: str
+    paused_until: datetime | None
+    paused_reason: str
 
 
 def live_jobs(tenant: str | None = None) -> QuerySet[Job]:
@@ -102,6 +105,8 @@ def job_states(jobs: Iterable[Job], now: datetime) -> list[JobState]:
             fire_count=counts.get(job.pk, 0),
             overdue=(bool(annotated[job.pk].has_late) or job.pk in missed) and status_of(job) == "active",
             config_error=errors.get(job.pk, ""),
+            paused_until=job.paused_until,
+            paused_reason=job.paused_reason,
         )
         for job in jobs
         if job.pk in annotated

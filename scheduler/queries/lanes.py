@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY, HTTP
+from croniq_site.kernel.capabilities import executed_only
 from croniq_site.kernel.database import is_postgresql
 from scheduler.domain.job_fields import PIN_PREFIX
 from scheduler.models import Lane
@@ -72,8 +72,7 @@ class LaneDirectory:
         """
         lanes, memo = self._lanes, self._memo
         has = _what_has(capabilities, runner_id)
-        executes = (has & {COMMAND, HTTP}) or frozenset([COMMAND])
-        must = executes if COMMAND_ONLY in has else frozenset()
+        must = executed_only(has)
         # Runners that differ only in a name that no lane asks for share their lanes, and with them one claim.
         has &= frozenset().union(*(lane.require for lane in lanes.values())) if lanes else frozenset()
         key = (has, must, tenant)

@@ -82,14 +82,14 @@ class JobStory:
 def job_lines(now: datetime, choice: JobChoice, *, limit: int, after: str = "") -> list[JobLine]:
     """Return at most ``limit`` jobs of a choice by key, those after ``after``. The number of queries does not depend on
     theirs."""
-    return _lines(chosen_jobs(choice).filter(job_key__gt=after)[:limit], now)
+    return _lines(chosen_jobs(choice, now).filter(job_key__gt=after)[:limit], now)
 
 
 def job_story(job_key: str, now: datetime) -> JobStory | None:
     """Return the job of a key; None if there is none. Four queries, whatever there is of it."""
     waiting = QueueEntry.objects.filter(job_id=OuterRef("pk"), state__in=WAITING, attempt=0)
     claimed = QueueEntry.objects.filter(job_id=OuterRef("pk"), state=QueueEntry.State.CLAIMED)
-    jobs = _looked_at(live_jobs().filter(job_key=job_key), now).annotate(
+    jobs = _looked_at(live_jobs().select_related("lane").filter(job_key=job_key), now).annotate(
         is_planned=Exists(waiting.filter(run__scheduled_for__gt=now)),
         running=Coalesce(Subquery(claimed.order_by().values("job_id").annotate(n=Count("pk")).values("n")), 0),
     )

@@ -8,16 +8,18 @@ from datetime import datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import BooleanField, Count, ExpressionWrapper, OuterRef, Q, Subquery
+from django.db.models import BooleanField, Count, ExpressionWrapper, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Left
 
 from runners.models import Runner, RunnerInstance
-from scheduler.models import DeadLetter, Maintenance, Run, Trigger
+from scheduler.models import Maintenance, Run, Trigger
 from scheduler.queries.gauges import runners_having
 from scheduler.queries.jobs import OVERDUE_AFTER, has_missed, live_jobs
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.runners import STALE_SECONDS, status_of
+from scheduler.queries.takers import Untaken, untaken
 from scheduler.queries.trouble import Pulse, pulse, sentences
+from scheduler.queries.waiting_letters import letters_by_job
 from scheduler.services.identity import FLAPPING_TAKEOVERS, FLAPPING_WINDOW
 from scheduler.sql.gauges import job_facts, queue_now
 
@@ -64,10 +66,11 @@ class PausedJob:
 
 @dataclass(frozen=True)
 class Situation:
-    """``troubles``: sentences about this installation; ``overdue`` and ``letters`` (with their numbers) by job key;
-    ``lacking``: capabilities that jobs require and no runner that is online and takes work has; ``drained``: runners
-    that take none. ``running`` and ``waiting`` count runs that are claimed, and due runs that nobody has claimed.
-    ``beats`` are the last signs of life by kind of process; no news, so they are in no ``repr``."""
+    """``troubles``: sentences about this installation; ``overdue`` and ``letters`` (with how many wait) by job key;
+    ``lacking``: capabilities that jobs require and no runner that is online and takes work has; ``untaken``: jobs of
+    which no runner takes a run though each capability is had; ``drained``: runners that take none. ``running`` counts
+    claimed runs, ``waiting`` those that are due or are to be tried again. ``beats`` are the last signs of life by kind
+    of process; no news, so they are in no ``repr``."""
 
     troubles: tuple[str, ...]
     maintenance: Maintenance | None
@@ -78,6 +81,7 @@ class Situation:
     stale: Some[str]
     drained: Some[str]
     lacking: Some[str]
+    untaken: Some[Untaken]
     paused: Some[PausedJob]
     running: int
     waiting: int
@@ -87,12 +91,12 @@ class Situation:
     def is_quiet(self) -> bool:
         """Nothing is wrong. A pause, a drained runner and a maintenance are somebody's will."""
         kinds = (self.troubles, self.overdue, self.failing, self.letters, self.flapping, self.stale, self.lacking)
-        return not any(kinds)
+        return not any((*kinds, self.untaken))
 
 
 def situation(now: datetime, seen: Pulse | None = None) -> Situation:
     """At most fourteen queries, whatever is wrong."""
-    queue, letters = queue_now(now), _letters()
+    queue, letters = queue_now(now), letters_by_job()
     triggers, jobs, runners = _suspects(now), _jobs(), _runners(now)
     online = [row for row in runners if status_of(row.last_poll_at, now) == "online" and not row.is_drained]
     wanted = {(tenant, name) for job in jobs if job.is_active for tenant, name in job.wanted}
@@ -110,6 +114,7 @@ def situation(now: datetime, seen: Pulse | None = None) -> Situation:
         stale=_some(row.runner_id for row in runners if status_of(row.last_poll_at, now) == "stale"),
         drained=_some(row.runner_id for row in runners if row.is_drained),
         lacking=_some(name for name, number in having.items() if number == 0),
+        untaken=_some(untaken([job.needs for job in jobs if job.is_active], [row.offer for row in online])),
         paused=_some(PausedJob(job.job_key, job.paused_at, job.paused_until, job.paused_reason) for job in paused),
         running=queue.running,
         waiting=queue.waiting,
@@ -125,6 +130,11 @@ class _Job(NamedTuple):
     paused_reason: str
     tenant: str
     require: list[str]
+    prefer: list[str]
+
+    @property
+    def needs(self) -> tuple[str, str, list[str], list[str]]:
+        return self.job_key, self.tenant, self.require, self.prefer
 
     @property
     def wanted(self) -> list[tuple[str, str]]:
@@ -139,10 +149,15 @@ class _Runner(NamedTuple):
     is_drained: bool
     recent_takeovers: int
 
+    @property
+    def offer(self) -> tuple[str, str | None, list[str]]:
+        return self.runner_id, self.tenant, self.capabilities
+
 
 def _jobs() -> list[_Job]:
-    columns = ("job_key", "is_active", "paused_at", "paused_until", "paused_reason", "lane__tenant", "lane__require")
-    return [_Job(*row) for row in live_jobs().order_by("job_key").values_list(*columns)]
+    own = ("job_key", "is_active", "paused_at", "paused_until", "paused_reason")
+    rows = live_jobs().order_by("job_key").values_list(*own, "lane__tenant", "lane__require", "lane__prefer")
+    return [_Job(*row) for row in rows]
 
 
 def _runners(now: datetime) -> list[_Runner]:
@@ -183,19 +198,23 @@ def _some(items: Iterable[T]) -> Some[T]:
     return Some(found[:MOST_NAMED], len(found))
 
 
-def _failing(now: datetime) -> Some[FailingJob]:
+def failing_runs(now: datetime) -> QuerySet[Run]:
+    """Of each job whose newest run that was neither cancelled nor skipped failed for good: that run."""
     ended = Run.objects.filter(job_id=OuterRef("pk"), verdict__isnull=False, scheduled_for__lte=now)
     ran = ended.exclude(verdict__in=[Run.Verdict.SKIPPED, Run.Verdict.CANCELLED])
     newest = live_jobs().annotate(newest=Subquery(ran.order_by("-scheduled_for", "-id").values("pk")[:1]))
-    bad = Run.objects.filter(
+    return Run.objects.filter(
         pk__in=newest.filter(newest__isnull=False).order_by().values("newest"),
         problem__in=[Run.Verdict.FAILED, Run.Verdict.DEAD],
     )
-    rows = bad.annotate(head=Left("error", ERROR_CHARACTERS)).order_by("-finished_at", "-pk")
+
+
+def _failing(now: datetime) -> Some[FailingJob]:
+    rows = failing_runs(now).annotate(head=Left("error", ERROR_CHARACTERS)).order_by("-finished_at", "-pk")
     found = rows.values_list("job__job_key", "pk", "verdict", "finished_at", "head")
     return _some(FailingJob(*row) for row in found)
 
 
-def _letters() -> list[tuple[str, int]]:
-    counted = DeadLetter.objects.values("job__job_key").annotate(number=Count("pk"))
-    return list(counted.order_by("-number", "job__job_key").values_list("job__job_key", "number"))
+def overdue_jobs(now: datetime) -> list[str]:
+    """The keys of the jobs that `situation` calls overdue. Two queries, and one for their calendars' rules."""
+    return list(_overdue(_suspects(now), now))

@@ -113,8 +113,9 @@ def _without_fires(job: Job, since: datetime, until: datetime, total: int) -> st
     made_at = sorted(trigger.created_at for trigger in triggers if trigger.created_at > since)
     if made_at:
         newest = f"{made_at[-1]:%Y-%m-%dT%H:%M:%SZ}"
-        which = "the job's was" if len(triggers) == 1 else f"{len(made_at)} of the job's {len(triggers)} were"
-        said.append(f"A schedule has no fires before its creation; {which} created after from, the last at {newest}.")
+        which = "this one was" if len(triggers) == 1 else f"{len(made_at)} of the job's {len(triggers)} were"
+        last = "at" if len(made_at) == 1 else "the last at"
+        said.append(f"A schedule has no fires before it is made; {which} made after from: {last} {newest}.")
     if not total and not any(at >= until for at in made_at):
         said.append("No schedule of the job fires in that time.")
     return " ".join(said)

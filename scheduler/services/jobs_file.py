@@ -10,9 +10,9 @@ from datetime import datetime
 from calendars.models import Calendar
 from croniq_site.kernel.database import one_at_a_time, write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound, TooManyRequests
+from croniq_site.kernel.suggestions import did_you_mean
 from runners.services.audit import Actor, Event, record_events
 from runners.services.file_managed import APPLIED, FILE
-from scheduler.domain.jobs_file import did_you_mean
 from scheduler.domain.jobs_file_plan import ADOPT, REMOVE, Plan
 from scheduler.models import ConcurrencyGroup, Job, QueueEntry, Trigger
 from scheduler.services.calendars import edit_calendar, remove_calendar

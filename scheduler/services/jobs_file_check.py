@@ -13,17 +13,18 @@ from django.conf import settings
 from calendars.domain.rules import CalendarSpec, Effect, parse_rule
 from calendars.services import checked_calendar
 from croniq_site.kernel.errors import InvalidInput
+from croniq_site.kernel.suggestions import did_you_mean
 from runners.domain.differences import masked
-from scheduler.domain.job_fields import refuse_unknown
+from scheduler.domain.job_fields import PIN_PREFIX, refuse_unknown
 from scheduler.domain.jobs_file import (
     Declared,
     DeclaredJob,
     JobsFile,
-    did_you_mean,
     problems_of,
     read_jobs_file,
 )
 from scheduler.domain.trigger_fields import NEW, trigger_columns
+from scheduler.domain.words import lacking_words
 from scheduler.domain.yaml_text import Node, Problem
 from scheduler.models import Job, Trigger
 from scheduler.services.groups import NO_GROUP, checked_group
@@ -96,6 +97,23 @@ def strange_references(
                 message = f"{value!r} is not declared in this file." if only_here else refusal
                 message += did_you_mean(value, known)
                 yield Problem(node.place_of(name), f"{where}.{name}", message, is_warning=only_here)
+
+
+def lacking_capabilities(checked: CheckedFile, offered: Collection[str]) -> Iterator[Problem]:
+    """A warning of each required capability (a pin is one) that no runner which is online has (``offered``), at the
+    first of the jobs that wait for it."""
+    wanted: dict[str, list[tuple[DeclaredJob, str]]] = {}
+    for job in checked.file.jobs.values():
+        pin = job.columns["pin"]
+        names = [(name, "require") for name in job.columns["require"]] + ([(PIN_PREFIX + pin, "pin")] if pin else [])
+        for name, column in names:
+            if name not in offered:
+                wanted.setdefault(name, []).append((job, column))
+    for name, (first, *others) in wanted.items():
+        job, column = first
+        more = f" {len(others)} more of the file's jobs require it." if others else ""
+        message = lacking_words(name) + did_you_mean(name, offered) + more
+        yield Problem(job.node.place_of(column), f"jobs.{job.key}.{column}", message, is_warning=True)
 
 
 def odd_capabilities(checked: CheckedFile, offered: Collection[str] = ()) -> Iterator[Problem]:

@@ -13,8 +13,9 @@ from django.db import DatabaseError
 from calendars.domain.rules import CalendarSpec
 from calendars.queries.specs import calendar_spec
 from croniq_site.kernel.errors import InvalidInput
+from croniq_site.kernel.suggestions import did_you_mean
 from runners.services.file_managed import FILE
-from scheduler.domain.jobs_file import Declared, DeclaredJob, did_you_mean, problems_of
+from scheduler.domain.jobs_file import Declared, DeclaredJob, problems_of
 from scheduler.domain.jobs_file_plan import (
     ADD,
     ADOPT,
@@ -45,7 +46,7 @@ from scheduler.queries.jobs_file import (
     unfinished_counts,
 )
 from scheduler.queries.runners import online_capabilities
-from scheduler.services.jobs_file_check import CheckedFile, odd_capabilities, strange_references
+from scheduler.services.jobs_file_check import CheckedFile, lacking_capabilities, odd_capabilities, strange_references
 from scheduler.services.triggers import refuse_never_firing
 
 _UNADOPTED = "it is managed by {!r}; 'manage.py jobs adopt {}' or --adopt lets the file have the say"
@@ -116,6 +117,7 @@ class _Planner:
             *self.file.problems,
             *strange_references(checked, calendars=self.found.calendars, groups=self.found.groups),
             *odd_capabilities(checked, offered),
+            *lacking_capabilities(checked, offered),
         ]
 
     def plan(self, prune: bool) -> Planned:

@@ -14,6 +14,7 @@ from calendars.models import Calendar
 from calendars.queries.specs import calendar_named, calendar_spec
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import InvalidInput, NotFound
+from croniq_site.kernel.suggestions import did_you_mean
 from runners.domain.differences import difference, history_of
 from runners.domain.scopes import Principal
 from runners.services.audit import SYSTEM, Actor, Event, Reverting, edit_event, record_events
@@ -27,6 +28,8 @@ from scheduler.services.replan import lock_job, replan_job
 from scheduler.sql.locks import share_calendar
 
 NO_CALENDAR = "There is no calendar of that name."
+MOST_CALENDARS = 500
+"""Among so many one is looked for that may be meant."""
 
 
 def save_trigger(
@@ -143,8 +146,14 @@ def _calendar_of(name: Any, tenant: str) -> Calendar | None:
         share_calendar(found.pk)
     calendar = calendar_named(name, tenant=tenant) if found is not None else None
     if calendar is None:
-        raise InvalidInput.of("calendar", NO_CALENDAR)
+        raise no_calendar(name, tenant)
     return calendar
+
+
+def no_calendar(name: Any, tenant: str) -> InvalidInput:
+    """The refusal of a calendar that the tenant has not, with the one that may be meant."""
+    known = Calendar.objects.filter(tenant=tenant).order_by("name").values_list("name", flat=True)
+    return InvalidInput.of("calendar", NO_CALENDAR + did_you_mean(name, known[:MOST_CALENDARS]))
 
 
 def _is_name(value: Any) -> bool:

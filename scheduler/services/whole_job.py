@@ -26,7 +26,7 @@ from scheduler.queries.definitions import job_definition, trigger_definition
 from scheduler.queries.fires import schedule_of, trigger_fires, zone_of
 from scheduler.queries.spoken import say
 from scheduler.services.jobs import DEFAULT_TENANT, lock_job_of_key, make_job_unless_there, save_job
-from scheduler.services.triggers import NO_CALENDAR, delete_trigger, refuse_never_firing, save_trigger
+from scheduler.services.triggers import delete_trigger, no_calendar, refuse_never_firing, save_trigger
 
 PREVIEWED = 5
 
@@ -125,7 +125,7 @@ def preview_trigger(
     else:
         calendar = calendar_named(name, tenant=tenant) if name and is_printable_name(name) else None
     if name and calendar is None:
-        raise InvalidInput.of("calendar", NO_CALENDAR)
+        raise no_calendar(name, tenant)
     created_at = trigger.created_at if trigger is not None else now
     row = Trigger(job=Job(job_key=job_key, tenant=tenant), created_at=created_at, **columns)
     spec = calendar_spec(calendar) if calendar is not None else None

@@ -27,7 +27,9 @@ SELECT min(oldest) FROM (
 
 # What waits, what runs, since when something waits, and whether all of it is held, in one journey.
 QUEUE = f"""
-SELECT ({DEPTH}), (SELECT count(*) FROM scheduler_queueentry WHERE state IN (3, 4) AND state = 3), ({OLDEST}),
+SELECT (
+    SELECT count(*) FROM scheduler_queueentry WHERE state IN (0, 1, 2) AND (available_at <= %s OR attempt > 0)
+), (SELECT count(*) FROM scheduler_queueentry WHERE state IN (3, 4) AND state = 3), ({OLDEST}),
     EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)
 """  # noqa: S608
 
@@ -70,8 +72,8 @@ SELECT (
 
 
 class QueueNow(NamedTuple):
-    """Due runs that nobody has claimed, claimed runs, the earliest instant at which any fell due that waits, and if
-    a maintenance holds them."""
+    """Runs that wait (due, or to be tried again), claimed runs, the earliest instant at which any fell due that waits,
+    and if a maintenance holds them."""
 
     waiting: int
     running: int

@@ -9,6 +9,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
+from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY
 from croniq_site.kernel.clock import DatabaseClock
 from runners.models import Heartbeat
 from runners.services.audit import Event, record_events
@@ -87,6 +88,18 @@ def test_what_waits_for_nobody_is_wrong_and_what_is_held_is_said(alive):
     assert lines["maintenance"] == "all dispatch is held until somebody ends it. the new disk"
     assert lines["letters"] == "1"
     RunnerFactory(last_poll_at=now, capabilities=["tape"])
+    assert doctor()[1] == ""
+
+
+def test_jobs_whose_handler_nobody_has_are_named(alive):
+    for number in range(3):
+        JobFactory(job_key=f"demo:{number}", lane=LaneFactory())
+    RunnerFactory(last_poll_at=DatabaseClock().now(), capabilities=[COMMAND, COMMAND_ONLY])
+    assert doctor()[1] == (
+        "Every runner that is online executes commands or HTTP requests only, and this takes a handler: a runner of "
+        "your own code, with an SDK. Runs wait of demo:0 and of 2 more jobs."
+    )
+    RunnerFactory(last_poll_at=DatabaseClock().now(), capabilities=[])
     assert doctor()[1] == ""
 
 

@@ -122,6 +122,15 @@ def test_a_dry_run_writes_nothing_and_shows_words_and_next_fires(crontab) -> Non
     assert "1 lines would be taken (1 created" in out
 
 
+def test_a_dry_run_says_as_whom_with_what_and_under_which_rules_a_line_would_run(crontab) -> None:
+    line = "SECRET=hunter2\n30 2 * * * www-data /bin/x%read this\n"
+    out = run(crontab(line), "--dry-run", "--system", "--runner-is-root", "--require", "db-host")
+    assert "runs as www-data, in ~, with SECRET, with something to read from standard input" in out
+    assert "timeout 24h, max_retries 0, catch_up none, require db-host" in out
+    assert "hunter2" not in out
+    assert "max_retries" not in run(crontab(line), "--system", "--runner-is-root")
+
+
 def test_every_line_that_is_not_taken_is_listed_with_its_reason(crontab) -> None:
     file = crontab("MAILTO=me\n@reboot a\n* * * * * b\n61 * * * * \x1b[31mc\x07\n")
     out = run(file)

@@ -163,6 +163,12 @@ def test_durations_that_are_none(environment, monkeypatch, text):
         configuration.duration_seconds(environment, "CRONIQ_HORIZON", default="1h", least=1, most=1e6)
 
 
+def test_a_retention_that_is_none_is_told_with_examples_that_would_do(environment, monkeypatch):
+    monkeypatch.setenv("CRONIQ_RUN_RETENTION", "90s")
+    with pytest.raises(ImproperlyConfigured, match=r"from 1d to 3650d, such as 30d, 90d or 365d\. 0 keeps it for ever"):
+        configuration.retention_seconds(environment, "CRONIQ_RUN_RETENTION", default="0", least=86_400)
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("0d", 0), ("2d", 172_800), ("", 86_400)])
 def test_what_is_kept_for_ever_is_kept_for_nought(environment, monkeypatch, text, seconds):
     monkeypatch.setenv("CRONIQ_LOG_RETENTION", text)

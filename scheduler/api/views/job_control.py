@@ -21,12 +21,7 @@ from scheduler.services.skip import skip_next
 
 
 def _pause_body(job: Job) -> wire.Body:
-    return {
-        "job_key": job.job_key,
-        "paused_at": wire.instant(job.paused_at),
-        "paused_until": wire.instant(job.paused_until),
-        "paused_reason": job.paused_reason,
-    }
+    return {"job_key": job.job_key, **wire.pause_of(job)}
 
 
 class Pause(ApiView):

@@ -16,6 +16,7 @@ from scheduler.queries.jobs import job_list, job_of_key, job_states
 from scheduler.queries.runners import lacking_capabilities
 from scheduler.services import jobs as job_services
 
+_READ_ONLY = ("paused_at", "paused_until", "paused_reason", "created_at", "updated_at")
 _TAG = openapi.query("tag", says="Only jobs with this tag.")
 
 
@@ -81,7 +82,7 @@ class OneJob(ApiView):
     )
     def put(self, request: Request, job_key: str) -> Response:
         job = job_in_path(self, job_key)
-        fields = without_unchanged(self.body, wire.job_body(job), ("created_at", "updated_at"))
+        fields = without_unchanged(self.body, wire.job_body(job), _READ_ONLY)
         if fields.setdefault("job_key", job_key) != job_key:
             raise InvalidInput.of("job_key", "A job keeps its key. Create another job and delete this one.")
         job, _ = job_services.save_job(fields, self.now, actor_of(self), principal=self.principal, partial=True)

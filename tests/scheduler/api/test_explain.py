@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY, HTTP
 from runners.models import Runner
 from scheduler.models import QueueEntry
 from scheduler.queries import explain as explaining
@@ -109,8 +110,40 @@ def test_a_capability_that_no_runner_has_is_named_with_the_pin(explained, runner
     entry = QueueEntryFactory(lane=lane, available_at=now)
     (reason,) = explained(entry)["reasons"]
     assert (reason["code"], reason["capabilities"]) == ("lacking_capability", ["tape", "runner:absent"])
-    RunnerFactory(runner_id="absent", last_poll_at=now, capabilities=["tape"])
+    absent = RunnerFactory(runner_id="absent", last_poll_at=now, capabilities=["tape"])
+    # Each is had, and no one has them all.
+    (reason,) = explained(entry)["reasons"]
+    assert (reason["code"], reason["message"]) == (
+        "no_taker",
+        "No one runner that is online has all of gpu, runner:absent, tape.",
+    )
+    Runner.objects.filter(pk=absent.pk).update(capabilities=["tape", "gpu"])
     assert codes(explained(entry)) == []
+
+
+@pytest.mark.parametrize(
+    ("prefer", "has", "code"),
+    [
+        ([], [COMMAND, COMMAND_ONLY], "no_handler"),
+        ([HTTP], [COMMAND, COMMAND_ONLY], "no_taker"),
+        ([COMMAND], [HTTP, COMMAND_ONLY], "no_taker"),
+        ([COMMAND], [COMMAND, COMMAND_ONLY], None),
+        ([COMMAND], [COMMAND_ONLY], None),
+        ([COMMAND], [], None),
+        ([], [], None),
+    ],
+)
+def test_a_run_that_nobody_who_is_there_can_execute_says_so(explained, now, prefer, has, code):
+    RunnerFactory(last_poll_at=now, capabilities=has)
+    entry = QueueEntryFactory(lane=LaneFactory(require=[], prefer=prefer), available_at=now)
+    assert codes(explained(entry)) == ([code] if code else [])
+
+
+def test_runs_that_nobody_who_is_there_can_execute_stand_in_nobodys_way(explained, now):
+    RunnerFactory(last_poll_at=now, capabilities=[COMMAND, COMMAND_ONLY])
+    QueueEntryFactory(lane=LaneFactory(require=[], prefer=[]), available_at=now - timedelta(minutes=1))
+    entry = QueueEntryFactory(lane=LaneFactory(require=[], prefer=[COMMAND]), available_at=now)
+    assert explained(entry)["ahead"] == 0
 
 
 def test_runners_that_are_gone_or_of_another_tenant_are_none(explained, now):

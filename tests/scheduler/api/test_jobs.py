@@ -42,6 +42,9 @@ FIELDS = {
     "is_active",
     "created_at",
     "updated_at",
+    "paused_at",
+    "paused_until",
+    "paused_reason",
 }
 
 
@@ -82,6 +85,33 @@ def test_what_was_read_may_be_written_back(api):
     assert answer.status_code == 200, answer.content
     assert answer.json() == body | {"warnings": answer.json()["warnings"]}
     assert client.put("/v1/jobs/a:b", {**body, "created_at": "2020-01-01T00:00:00Z"}).status_code == 400
+
+
+def test_a_pause_is_told_with_its_reason_and_its_end_and_stays_when_written_back(api):
+    client = api()
+    client.post("/v1/jobs", {"job_key": "a:b"})
+    assert client.get("/v1/jobs/a:b").json()["paused_at"] is None
+    paused = client.post("/v1/jobs/a:b/pause", {"reason": "moving", "until": "2026-03-02T13:00:00Z"}).json()
+    assert paused["paused_until"] == "2026-03-02T13:00:00.000000Z"
+    body = client.get("/v1/jobs/a:b").json()
+    assert {name: body[name] for name in paused} == paused
+    (state,) = client.get("/v1/jobs/states").json()
+    assert (state["paused_until"], state["paused_reason"]) == (paused["paused_until"], "moving")
+    assert client.put("/v1/jobs/a:b", {**body, "description": "edited"}).json()["paused_reason"] == "moving"
+    assert client.put("/v1/jobs/a:b", {"paused_reason": "another"}).status_code == 400
+
+
+def test_a_length_of_time_is_no_end_of_a_pause_and_the_refusal_says_what_is(api):
+    client = api()
+    client.post("/v1/jobs", {"job_key": "a:b"})
+    answer = client.post("/v1/jobs/a:b/pause", {"until": "2h"})
+    assert (answer.status_code, answer.json()["fields"]["until"]) == (
+        400,
+        [
+            "until is an instant with its offset, such as 2026-12-24T12:00:00Z. A length of time is none: say when "
+            "that is over."
+        ],
+    )
 
 
 def test_a_lease_that_sdk_runners_renew_too_late_is_warned_of(api):
@@ -201,6 +231,8 @@ def test_states_tell_when_a_job_fires_next_and_fired_last(api, now):
     assert states["a:planned"] == {
         "job_key": "a:planned",
         "status": "active",
+        "paused_until": None,
+        "paused_reason": "",
         "next_fire_at": "2026-03-02T12:03:00.000000Z",
         "last_fired_at": "2026-03-02T11:59:00.000000Z",
         "fire_count": 2,

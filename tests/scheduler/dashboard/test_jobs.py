@@ -208,7 +208,7 @@ def test_pause_and_resume(operator, now):
     job = JobFactory(job_key="ops:backup")
     entry = QueueEntryFactory(job=job, run__scheduled_for=now + timedelta(minutes=5))
     paused = Page(operator.post("/jobs/ops:backup/pause", follow=True))
-    assert "Paused. Its scheduled runs are held" in paused.text
+    assert "Paused. What falls due from now on does not run" in paused.text
     entry.refresh_from_db()
     assert entry.state == QueueEntry.State.HELD
     resumed = Page(operator.post("/jobs/ops:backup/resume", follow=True))

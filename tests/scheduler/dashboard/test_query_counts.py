@@ -126,7 +126,7 @@ def queries_of(client: Client, path: str) -> int:
         ("/runs?tag=eu&error=x", add_runs, 10),
         ("/runs/bulk?do=rerun&all=1", add_runs, 10),
         ("/runs/planned", add_planned, 5),
-        ("/jobs/ops:backup", add_to_a_job, 13),
+        ("/jobs/ops:backup", add_to_a_job, 14),
         ("/runners", add_runners, 5),
         ("/next", add_jobs, 7),
         ("/letters", add_letters, 5),

@@ -197,8 +197,27 @@ def test_a_trigger_that_would_never_fire_is_refused_with_its_line_but_one_that_h
 def test_a_capability_that_is_spelled_near_a_runners_is_warned_of(now):
     RunnerFactory(capabilities=["postgres"], last_poll_at=now)
     planned = plan("jobs: {a:b: {require: [postgrs]}, a:c: {require: [quantum]}}", now)
-    assert [(one.path, "'postgres'" in one.message) for one in planned.problems] == [("jobs.a:b.require", True)]
+    assert {one.path for one in planned.problems if "'postgres'" in one.message} == {"jobs.a:b.require"}
     assert planned.errors == []
+
+
+def test_a_capability_or_a_pin_that_nobody_has_is_warned_of_once(now):
+    RunnerFactory(runner_id="one", capabilities=["postgres"], last_poll_at=now)
+    text = "jobs: {a:b: {require: [tape, postgres]}, a:c: {require: [tape]}, a:d: {pin: two}, a:e: {pin: one}}"
+    planned = plan(text, now)
+    assert [(one.path, one.message, one.is_warning) for one in planned.problems] == [
+        (
+            "jobs.a:b.require",
+            "No live runner has the capability 'tape'; its runs wait until one has. 1 more of the file's jobs require "
+            "it.",
+            True,
+        ),
+        (
+            "jobs.a:d.pin",
+            "No live runner has the capability 'runner:two'; its runs wait until one has. Did you mean 'runner:one'?",
+            True,
+        ),
+    ]
 
 
 def test_all_that_differs_is_told_also_what_is_empty_or_null(now):
