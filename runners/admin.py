@@ -197,7 +197,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
 @admin.register(Runner)
 class RunnerAdmin(ReadOnlyAdmin):
-    list_display = ("runner_id", "client", "last_poll_at", "max_inflight", "takeovers")
+    list_display = ("runner_id", "client", "last_poll_at", "max_inflight", "takeovers", "drained_at")
     list_select_related = ("client",)
     search_fields = ("runner_id",)
     ordering = ("runner_id",)

@@ -69,13 +69,17 @@ class Principal:
 
 
 class Person(Principal):
-    """Somebody who is signed in. ``admin`` opens everything to him but the work protocol: he is no runner."""
+    """Somebody who is signed in. ``admin`` opens everything to him but the work protocol: he is no runner. He makes
+    the keys of runners all the same."""
 
     actor_type = "user"
     words = "user"
 
     def has(self, scope: str) -> bool:
         return not scope.startswith("work:") and super().has(scope)
+
+    def may_grant(self, scopes: Iterable[str]) -> bool:
+        return ADMIN in self.scopes or super().may_grant(scopes)
 
 
 def unknown_scopes(scopes: Iterable[str]) -> list[str]:

@@ -61,8 +61,8 @@ def page(view: View | None = None, *, needs: str = VIEW) -> View:
 
 
 def action(view: View | None = None, *, needs: str = ACT) -> View:
-    """Make an action of ``view(request, now, …)``, which answers the address to go on to; for whoever has the
-    permission ``needs``.
+    """Make an action of ``view(request, now, …)``, which answers the address to go on to, or what is to be seen this
+    once; for whoever has the permission ``needs``.
 
     What a service refuses is a message on the page that ``back`` (an address on this site's own paths) names.
     """
@@ -74,7 +74,8 @@ def action(view: View | None = None, *, needs: str = ACT) -> View:
         def act() -> HttpResponse:
             if not request.user.has_perm(needs):
                 raise PermissionDenied
-            return HttpResponseRedirect(view(request, DatabaseClock().now(), **parts))
+            done = view(request, DatabaseClock().now(), **parts)
+            return done if isinstance(done, HttpResponse) else HttpResponseRedirect(done)
 
         return _answered(request, ("POST",), act)
 

@@ -16,6 +16,8 @@ from django.utils.translation import gettext as _
 
 from scheduler.dashboard.bulk_jobs import WHAT
 from scheduler.dashboard.pages import address, may_act, page, text_in
+from scheduler.dashboard.settings_clients import CLIENTS
+from scheduler.dashboard.settings_users import PEOPLE
 from scheduler.dashboard.shortcuts import JUMPS
 from scheduler.queries.finder import Found, found, jobs_like
 
@@ -64,7 +66,7 @@ def _things(things: Found) -> Iterator[Choice]:
     for run in things.runs:
         yield Choice(_("Run"), f"{run.pk} · {run.job.job_key}", address("run", run_id=run.pk))
     for runner in things.runners:
-        yield Choice(_("Runner"), runner.runner_id, address("runs", {"runner": runner.runner_id}))
+        yield Choice(_("Runner"), runner.runner_id, address("runner", runner_pk=runner.pk))
     for calendar in things.calendars:
         yield Choice(_("Calendar"), calendar.name, address("calendar", calendar_id=calendar.pk))
 
@@ -74,7 +76,11 @@ def _pages(request: HttpRequest, text: str) -> Iterator[Choice]:
     pages: list[tuple[Any, str]] = [(jump.words, jump.url) for jump in JUMPS]
     if may_act(request.user):
         pages.insert(0, (_("New job"), reverse("job-new")))
-    pages.append((_("Change your password"), reverse("password")))
+    pages += [(_("Settings"), reverse("settings")), (_("Change your password"), reverse("password"))]
+    if request.user.has_perm(CLIENTS):
+        pages.append((_("API clients and keys"), reverse("settings-clients")))
+    if request.user.has_perm(PEOPLE):
+        pages += [(_("Users"), reverse("settings-users")), (_("Doctor"), reverse("settings-doctor"))]
     if request.user.is_staff:
         pages.append((_("Admin"), reverse("admin:index")))
     for words, url in pages:

@@ -16,7 +16,7 @@ from scheduler.models import DeadLetter, Maintenance
 from scheduler.queries import takers
 from scheduler.queries.gauges import capability_runners
 from scheduler.queries.maintenance import current_maintenance
-from scheduler.queries.trouble import pulse, troubles
+from scheduler.queries.trouble import Pulse, pulse, troubles
 from scheduler.queries.upkeep import kept_for, sqlite_file
 
 
@@ -45,8 +45,9 @@ class Diagnostics:
     problems: list[str]
 
 
-def diagnostics(now: datetime, croniq_version: str) -> Diagnostics:
-    """Look at everything. Raises DatabaseError where the database cannot be asked."""
+def diagnostics(now: datetime, croniq_version: str, seen: Pulse | None = None) -> Diagnostics:
+    """Look at everything; ``seen`` is the pulse where it was read already. Raises DatabaseError where the database
+    cannot be asked."""
     versions = {
         "croniq": croniq_version,
         "python": platform.python_version(),
@@ -58,7 +59,7 @@ def diagnostics(now: datetime, croniq_version: str) -> Diagnostics:
     if missing:
         problem = f"The database lacks migrations: {', '.join(missing)}. Run manage.py migrate."
         return Diagnostics(versions, missing, [], None, 0, [], [], [problem])
-    seen = pulse()
+    seen = seen or pulse()
     processes = [Process(kind, at, seen.ticks.get(kind)) for kind, at in seen.beats.items()]
     lacking = (name for name, runners in capability_runners(now).items() if not runners)
     problems = [

@@ -33,6 +33,10 @@ SELECT (
     EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)
 """  # noqa: S608
 
+WAITING = """
+SELECT lane_id, count(*) FROM scheduler_queueentry WHERE state = 0 AND available_at <= %s GROUP BY lane_id
+"""
+
 # Of a limited job's gated run nothing is late: it waits for its turn. What never was attempted and is due later is a
 # planned fire.
 JOBS = """
@@ -98,6 +102,11 @@ def due_unclaimed(now: datetime) -> int:
 
 def oldest_waiting_at() -> datetime | None:
     return instant_of(_rows(OLDEST)[0][0])
+
+
+def waiting_by_lane(now: datetime) -> dict[int, int]:
+    """Count the due runs that are claimable, by lane."""
+    return dict(_rows(WAITING, now))
 
 
 def queue_now(now: datetime) -> QueueNow:

@@ -19,6 +19,7 @@ from tests.factories import JobFactory
 PAGE = "page"  # whoever has a role looks; nobody posts
 ACTION = "action"  # operators and admins post; nobody gets
 FORM = "form"  # operators and admins see it and send it
+ADMIN_PAGE, ADMIN_ACTION, ADMIN_FORM = "admins' page", "admins' action", "admins' form"  # the same, for admins alone
 SIGNED_IN = "signed in"  # whoever is signed in, with a role or without
 OPEN = "open"  # for strangers too
 
@@ -68,6 +69,23 @@ TABLE = {
     "calendar": PAGE,
     "calendar-year": PAGE,
     "runners": PAGE,
+    "runner-named": PAGE,
+    "runner": PAGE,
+    "runner-drain": ACTION,
+    "runner-resume": ACTION,
+    "runner-release": ACTION,
+    "settings": SIGNED_IN,
+    "settings-clients": ADMIN_FORM,
+    "settings-client": ADMIN_FORM,
+    "settings-key-new": ADMIN_ACTION,
+    "settings-key-rotate": ADMIN_ACTION,
+    "settings-key-revoke": ADMIN_ACTION,
+    "settings-users": ADMIN_FORM,
+    "settings-user": ADMIN_FORM,
+    "settings-user-password": ADMIN_ACTION,
+    "settings-user-delete": ADMIN_ACTION,
+    "settings-tenants": PAGE,
+    "settings-doctor": ADMIN_PAGE,
     "palette": PAGE,
     "banner": PAGE,
     "time-zone": SIGNED_IN,
@@ -108,14 +126,14 @@ def outcome(answer: HttpResponse) -> str:
 
 
 def expected(kind: str, method: str, who: str) -> str:
-    if (kind, method) in ((PAGE, "POST"), (ACTION, "GET")):
+    if (kind in (PAGE, ADMIN_PAGE) and method == "POST") or (kind in (ACTION, ADMIN_ACTION) and method == "GET"):
         return "no such method"
     if who == "stranger":
         return "sign in"
     if kind == SIGNED_IN:
         return "let in"
-    allowed = ("viewer", "operator", "admin") if kind == PAGE else ("operator", "admin")
-    return "let in" if who in allowed else "refused"
+    allowed = {PAGE: ("viewer", "operator", "admin"), ACTION: ("operator", "admin"), FORM: ("operator", "admin")}
+    return "let in" if who in allowed.get(kind, ("admin",)) else "refused"
 
 
 def test_every_path_is_in_the_table():
@@ -150,7 +168,7 @@ def test_strangers_may_open_what_is_open(client):
 def test_no_action_is_done_by_a_form_of_another_site(client_as):
     client = client_as("admin", enforce_csrf_checks=True)
     JobFactory(job_key="ops:backup")
-    acting = [name for name, kind in TABLE.items() if kind in (ACTION, FORM, SIGNED_IN) and name in PATHS]
+    acting = [name for name, kind in TABLE.items() if kind not in (PAGE, ADMIN_PAGE, OPEN) and name in PATHS]
     assert len(acting) > 4
     done = [name for name in [*acting, "login", "logout"] if client.post(PATHS[name]).status_code != 403]
     assert done == []

@@ -18,7 +18,6 @@ from runners.services.clients import create_client, make_key
 from runners.services.people import create_person
 from scheduler.models import Run
 from scheduler.services.calendars import edit_calendar
-from scheduler.services.drain import drain_runner
 from scheduler.services.groups import save_group
 from scheduler.services.jobs import deactivate, save_job
 from scheduler.services.maintenance import begin_maintenance
@@ -105,6 +104,7 @@ def build_world(tenant: str, now: datetime) -> World:
     runner = RunnerFactory(
         runner_id=f"{tenant}-runner", client=client, capabilities=[f"{tenant}-gpu"], tags=[f"{tenant}-tag"]
     )
+    drained = RunnerFactory(runner_id=f"{tenant}-drained", client=client, drained_at=now)
     waiting = QueueEntryFactory(job=job)
     QueueEntryFactory(job=job, claimed=True, holder__runner=runner, holder__instance_id=f"{tenant}-instance")
     # Other runs of the job are of other milliseconds.
@@ -136,6 +136,9 @@ def build_world(tenant: str, now: datetime) -> World:
             "client_id": client.pk,
             "key_id": key.pk,
             "runner_id": runner.runner_id,
+            "runner_pk": runner.pk,
+            "drained": drained.runner_id,
+            "drained_pk": drained.pk,
             "user_id": create_person(f"{tenant}-user", now)[0].pk,
             "job_edit": edits.filter(action="job.updated", target_id=job.job_key).latest("pk").event_id,
             "calendar_edit": edits.filter(action="calendar.updated").latest("pk").event_id,
@@ -178,10 +181,6 @@ def path_of(call: Call, world: World) -> str:
     write = WRITES.get(call.name)
     own = {} if write is None else {name: _filled(text, world.parts) for name, text in write.parts.items()}
     return call.path({**world.parts, **own})
-
-
-def _drained(world: World) -> None:
-    drain_runner(world.parts["runner_id"], world.now, ACTOR)
 
 
 _JOB = "/v1/jobs/{job_key}"
@@ -233,7 +232,7 @@ WRITES: dict[str, Write] = {
     "POST /v1/users/{user_id}/password": Write({}, "user.updated"),
     "DELETE /v1/runners/{runner_id}": Write({}, "runner.released"),
     "POST /v1/runners/{runner_id}/drain": Write({"reason": "x"}, "runner.drained"),
-    "POST /v1/runners/{runner_id}/resume": Write({}, "runner.resumed", before=_drained),
+    "POST /v1/runners/{runner_id}/resume": Write({}, "runner.resumed", {"runner_id": "{drained}"}),
 }
 """By name: a call that is taken, and what the audit calls what it did."""
 

@@ -58,6 +58,10 @@ def pages(now) -> dict[str, str]:
         claimed=True,
         holder__runner__runner_id=EVIL,
         holder__runner__capabilities=[EVIL],
+        holder__runner__tags=[EVIL],
+        holder__runner__drained_at=now,
+        holder__runner__drain_reason=EVIL[:255],
+        holder__instance_id=EVIL,
         run__scheduled_for=now,
     )
     QueueEntryFactory(job=job, run__scheduled_for=now + timedelta(minutes=5))
@@ -86,6 +90,7 @@ def pages(now) -> dict[str, str]:
         "live": f"/runs/{live.run_id}",
         "log": f"/runs/{dead.id}/log?q={quote(EVIL[:20])}",
         "runners": "/runners",
+        "runner": f"/runners/{live.holder.runner_id}",
         "letters": "/letters",
         "letter group": f"/letters?fingerprint={quote(EVIL)}",
         "letter": f"/letters/{letter.pk}",

@@ -32,11 +32,11 @@ def urls(client, text: str) -> list[str]:
 def test_jobs_runners_and_calendars_are_found_by_a_part_of_their_name(viewer):
     job = JobFactory(job_key="billing:invoices")
     JobFactory(job_key="billing:old", deleted_at=job.created_at)
-    RunnerFactory(runner_id="billing runner")
+    runner = RunnerFactory(runner_id="billing runner")
     calendar = CalendarFactory(name="Billing days")
     assert urls(viewer, "BILLING") == [
         "/jobs/billing:invoices",
-        "/runs?runner=billing+runner",
+        f"/runners/{runner.pk}",
         f"/calendars/{calendar.pk}",
     ]
 
