@@ -156,8 +156,8 @@ def _add_run(rows: _Rows, item: SeedJob, at: datetime, now: datetime, pick: rand
     if pick.random() < item.dies:
         _let_die(rows, run, job, now, pick)
     elif chance > 0.995:
-        _add_attempt(rows, run, 1, pick)
         run.attempt = 2
+        _add_attempt(rows, run, 1, pick)
     if chance > 0.98:
         rows.lines += [
             RunLog(run=run, attempt=run.attempt, logged_at=run.claimed_at, level="info", message=f"step {n} of 3")
@@ -198,13 +198,17 @@ def _error(job: Job, pick: random.Random) -> str:
 
 
 def _add_attempt(rows: _Rows, run: Run, attempt: int, pick: random.Random) -> None:
+    """An attempt before the last: between them they take the time from the run's instant to its last claim."""
     assert run.claimed_at is not None  # noqa: S101 - a run that was claimed
-    began = run.claimed_at - timedelta(seconds=5)
+    share = (run.claimed_at - run.scheduled_for) / run.attempt
+    began = run.scheduled_for + share * (attempt - 0.5)
     values: dict[str, Any] = {"outcome": Attempt.Outcome.FAILED, "error": "exit code 1"}
     if pick.random() < 0.1:
         values = {"outcome": Attempt.Outcome.LOST, "cause": "lease"}
     rows.attempts.append(
-        Attempt(run=run, attempt=attempt, runner_id=run.runner_id, claimed_at=began, ended_at=run.claimed_at, **values)
+        Attempt(
+            run=run, attempt=attempt, runner_id=run.runner_id, claimed_at=began, ended_at=began + share * 0.5, **values
+        )
     )
 
 

@@ -10,8 +10,11 @@ import json
 import os
 import sys
 from dataclasses import asdict, dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scheduler.models import Job
 
 PASSWORD = "a long secret of the demo"
 LOG_LINES = 20_000
@@ -76,10 +79,20 @@ def _make_people() -> list[str]:
 
 
 def _make_misses(now: datetime) -> None:
-    from scheduler.models import Job, SkippedSpan
+    from scheduler.models import SkippedSpan
 
-    job = Job.objects.get(job_key="billing:invoices")
-    SkippedSpan.objects.create(job=job, first_at=now, last_at=now, count=3, reason="paused", recorded_at=now)
+    first_at, last_at = now - timedelta(hours=5), now - timedelta(hours=3)
+    SkippedSpan.objects.create(
+        job=_job(), first_at=first_at, last_at=last_at, count=3, reason="paused", recorded_at=now
+    )
+
+
+def _job() -> Job:
+    """The one that pages of a job show: it has failed."""
+    from scheduler.models import Job, Run
+
+    newest = Run.objects.filter(verdict="dead").order_by("-scheduled_for").select_related("job").first()
+    return newest.job if newest else Job.objects.earliest("pk")
 
 
 def _make_a_long_log() -> str:
@@ -104,16 +117,21 @@ def _make_a_long_log() -> str:
 
 
 def _objects() -> dict[str, str]:
+    from django.contrib.auth.models import User
+
     from calendars.models import Calendar
-    from runners.models import Runner
+    from runners.models import ApiClient, Runner
     from scheduler.models import DeadLetter, Job, Run
 
     newest = {
-        "job_key": Job.objects.filter(job_key="billing:invoices"),
+        "job_key": Job.objects.filter(pk=_job().pk),
         "run_id": Run.objects.filter(verdict="dead").order_by("-scheduled_for"),
         "letter_id": DeadLetter.objects.order_by("-created_at"),
         "calendar_id": Calendar.objects.order_by("pk"),
         "runner_id": Runner.objects.order_by("pk"),
+        "runner_pk": Runner.objects.order_by("pk"),
+        "client_id": ApiClient.objects.order_by("pk"),
+        "user_id": User.objects.filter(username="otto"),
     }
     found = {name: rows.first() for name, rows in newest.items()}
     texts = {"job_key": "job_key", "runner_id": "runner_id"}

@@ -10,7 +10,7 @@ from django.db.models import Count, F
 
 from croniq_site.kernel.clock import ManualClock
 from scheduler.management.commands import seed_demo as command
-from scheduler.models import DeadLetter, Job, QueueEntry, Run, Slot, Trigger
+from scheduler.models import Attempt, DeadLetter, Job, QueueEntry, Run, Slot, Trigger
 from scheduler.queries.fires import trigger_fires
 from scheduler.services.materialize import materialize
 from scheduler.services.rules import follow_rules, forget_rules
@@ -39,6 +39,10 @@ def test_it_makes_what_was_asked_for_as_if_it_had_happened(now):
     assert not ended.filter(scheduled_for__gt=now).exists()
     assert not ended.filter(finished_at__gt=now).exists()
     assert not ended.filter(claimed_at__lt=F("scheduled_for")).exists()
+    earlier = Attempt.objects.filter(run__in=ended)
+    assert earlier.exists()
+    assert not earlier.filter(claimed_at__lt=F("run__scheduled_for")).exists()
+    assert not earlier.filter(ended_at__gt=F("run__claimed_at")).exists()
     assert DeadLetter.objects.count() == ended.filter(verdict="dead").count() > 0
     assert not DeadLetter.objects.filter(fingerprint="").exists()
     # The instants are those of the schedules.
