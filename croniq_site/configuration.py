@@ -7,6 +7,7 @@ import re
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import environ
@@ -16,6 +17,9 @@ from croniq_site.kernel.rates import Rate
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)", re.ASCII)
 _RATE = re.compile(r"(\d{1,9})/(s|m|h)", re.ASCII)
+_HOST = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]|\.(?!\.)){0,252}", re.ASCII)
+_ADDRESS = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9.-]{1,190}", re.ASCII)
+_SMTP_PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
@@ -103,6 +107,48 @@ def networks(env: environ.Env, name: str, *, default: list[str]) -> list[str]:
         except ValueError:
             raise ImproperlyConfigured(f"{name}: {text!r} is not a network such as 10.0.0.0/8.") from None
     return found
+
+
+def hosts(env: environ.Env, name: str) -> list[str]:
+    """Return a comma-separated list of host names, ``*.example.org`` and networks."""
+    found = names(env, name, default=[])
+    for text in found:
+        if not _HOST.fullmatch(text.lower()):
+            try:
+                ip_network(text)
+            except ValueError:
+                raise ImproperlyConfigured(f"{name}: {text!r} is neither a host name nor a network.") from None
+    return found
+
+
+def mail_address(env: environ.Env, name: str, *, default: str) -> str:
+    text = _text(env, name) or default
+    if not _ADDRESS.fullmatch(text):
+        raise ImproperlyConfigured(f"{name}: {text!r} is not an address such as croniq@example.org.")
+    return text
+
+
+def smtp_server(env: environ.Env, name: str) -> dict[str, Any] | None:
+    """Return what Django's mail backend is given for ``smtp://USER:PASSWORD@HOST:PORT`` (``smtp+tls`` begins TLS,
+    ``smtps`` is TLS from the start), None where it is not set. The message of a refusal has no password in it."""
+    text = secret(env, name)
+    if text is None:
+        return None
+    try:
+        parts = urlsplit(text)
+        port, scheme, host = parts.port, parts.scheme, parts.hostname
+    except ValueError:
+        port, scheme, host = None, "", None
+    if scheme not in _SMTP_PORTS or not host or parts.path.strip("/") or parts.query:
+        raise ImproperlyConfigured(f"{name} is not of the form smtp://USER:PASSWORD@HOST:PORT (or smtp+tls, smtps).")
+    return {
+        "host": host,
+        "port": port or _SMTP_PORTS[scheme],
+        "username": unquote(parts.username or ""),
+        "password": unquote(parts.password or ""),
+        "use_tls": scheme == "smtp+tls",
+        "use_ssl": scheme == "smtps",
+    }
 
 
 def rate(env: environ.Env, name: str, *, default: str) -> Rate | None:

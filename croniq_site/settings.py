@@ -18,13 +18,16 @@ from croniq_site.configuration import (
     database_from_url,
     duration_seconds,
     flag,
+    hosts,
     limit,
+    mail_address,
     names,
     networks,
     origins,
     rate,
     retention_seconds,
     secret,
+    smtp_server,
     zone_name,
 )
 from croniq_site.people.configuration import oidc_from
@@ -266,6 +269,9 @@ CRONIQ_LOG_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_LOG_RETENTION", de
 CRONIQ_AUDIT_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_AUDIT_RETENTION", default="0", least=86_400)
 CRONIQ_RUNNER_RETENTION_SECONDS = retention_seconds(env, "CRONIQ_RUNNER_RETENTION", default="30d", least=86_400)
 CRONIQ_TENANT_MAX_CONCURRENT = limit(env, "CRONIQ_TENANT_MAX_CONCURRENT")
+CRONIQ_SMTP = smtp_server(env, "CRONIQ_SMTP_URL")
+CRONIQ_MAIL_FROM = mail_address(env, "CRONIQ_MAIL_FROM", default="croniq@localhost")
+CRONIQ_ALERT_HTTP_ALLOW = hosts(env, "CRONIQ_ALERT_HTTP_ALLOW")
 CRONIQ_METRICS_ALLOW = networks(env, "CRONIQ_METRICS_ALLOW", default=["127.0.0.0/8", "::1/128"])
 CRONIQ_TRUSTED_PROXIES = networks(env, "CRONIQ_TRUSTED_PROXIES", default=["127.0.0.0/8", "::1/128"])
 CRONIQ_RATE_PER_KEY = rate(env, "CRONIQ_RATE_PER_KEY", default="0")

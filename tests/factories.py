@@ -30,6 +30,9 @@ from runners.models import (
 )
 from scheduler.domain.actions import capabilities_for
 from scheduler.models import (
+    Alert,
+    AlertChannel,
+    AlertRule,
     Attempt,
     ConcurrencyGroup,
     DeadLetter,
@@ -370,3 +373,43 @@ class TallyFactory(DjangoModelFactory):
 
     kind = "takeover"
     count = 1
+
+
+class AlertChannelFactory(DjangoModelFactory):
+    class Meta:
+        model = AlertChannel
+
+    tenant = "default"
+    name = factory.Sequence(lambda n: f"channel-{n}")
+    kind = "webhook"
+    target = "https://hooks.example.org/services/key"
+    secret = "a secret"
+    created_at = NOW
+
+
+class AlertRuleFactory(DjangoModelFactory):
+    class Meta:
+        model = AlertRule
+
+    tenant = "default"
+    name = factory.Sequence(lambda n: f"rule-{n}")
+    kind = "failed"
+    channel = factory.SubFactory(AlertChannelFactory)
+    created_at = NOW
+
+
+class AlertFactory(DjangoModelFactory):
+    """One that waits to be sent."""
+
+    class Meta:
+        model = Alert
+
+    id = factory.LazyFunction(lambda: uuid7(NOW))
+    rule = factory.SubFactory(AlertRuleFactory)
+    channel = factory.SelfAttribute("rule.channel")
+    tenant = "default"
+    event = "failed"
+    cause = factory.Sequence(lambda n: f"run:{n}")
+    job_key = "demo:job"
+    created_at = NOW
+    next_at = NOW

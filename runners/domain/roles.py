@@ -38,6 +38,9 @@ SCOPE_PERMISSIONS = {
     "dead-letters:write": "scheduler.change_deadletter",
     "runners:read": "runners.view_runner",
     "runners:write": "runners.delete_runner",
+    "alerts:read": "scheduler.view_alert",
+    # A server sends to where a channel leads: that is for admins.
+    "alerts:write": "scheduler.change_alertchannel",
     "audit:read": "runners.view_auditevent",
     "api-clients:admin": "runners.change_apikey",
     "metrics:read": "runners.view_heartbeat",

@@ -29,6 +29,8 @@ SCOPES = frozenset(
         "work:ack",
         "work:renew",
         "work:events",
+        "alerts:read",
+        "alerts:write",
         "audit:read",
         "api-clients:admin",
         "metrics:read",

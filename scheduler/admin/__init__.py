@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.utils.translation import gettext_lazy
 
-from scheduler.admin import audit, calendars, jobs, runs  # noqa: F401
+from scheduler.admin import alerts, audit, calendars, jobs, runs  # noqa: F401
 from scheduler.admin.labels import label_models
 
 label_models()

@@ -26,10 +26,12 @@ LINKS: dict[tuple[str, str], dict[str, dict[str, str]]] = {
     },
     ("replayDeadLetter", "200"): {"getExecution": {"execution_id": "execution_id"}},
     ("createApiClient", "201"): {name: {"client_id": "id"} for name in ("getApiClient", "editApiClient")},
+    ("createAlertChannel", "201"): {name: {"channel_id": "id"} for name in ("testAlertChannel", "deleteAlertChannel")},
+    ("createAlertRule", "201"): {"deleteAlertRule": {"rule_id": "id"}},
     ("createApiKey", "201"): {name: {"key_id": "id"} for name in ("rotateApiKey", "revokeApiKey")},
 }
 
-_NUMBERS = ("calendar_id", "client_id", "key_id", "line_id")
+_NUMBERS = ("calendar_id", "channel_id", "client_id", "key_id", "line_id", "rule_id")
 _UUIDS = ("execution_id", "letter_id", "trigger_id")
 
 

@@ -5,6 +5,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from runners.api.errors import not_found
 from scheduler.api.views import (
+    alerts,
     api_clients,
     audit,
     bulk_jobs,
@@ -84,6 +85,12 @@ urlpatterns = [
     path("v1/dashboard/forecast", forecast.ForecastView.as_view()),
     path("v1/insights/failures", insights.Failures.as_view()),
     path("v1/tags", insights.Tags.as_view()),
+    path("v1/alerts", alerts.Alerts.as_view()),
+    path("v1/alert-channels", alerts.AlertChannels.as_view()),
+    path("v1/alert-channels/<str:channel_id>", alerts.OneAlertChannel.as_view()),
+    path("v1/alert-channels/<str:channel_id>/test", alerts.CheckAlertChannel.as_view()),
+    path("v1/alert-rules", alerts.AlertRules.as_view()),
+    path("v1/alert-rules/<str:rule_id>", alerts.OneAlertRule.as_view()),
     path("v1/audit", audit.Audit.as_view()),
     path("v1/api-clients", api_clients.ApiClients.as_view()),
     path("v1/api-clients/<str:client_id>", api_clients.OneApiClient.as_view()),

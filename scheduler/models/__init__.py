@@ -1,3 +1,4 @@
+from scheduler.models.alerts import Alert, AlertChannel, AlertRule
 from scheduler.models.job import ConcurrencyGroup, Job, Lane
 from scheduler.models.maintenance import Maintenance
 from scheduler.models.queue import QueueEntry, Slot
@@ -7,6 +8,9 @@ from scheduler.models.tally import Tally
 from scheduler.models.trigger import Trigger
 
 __all__ = [
+    "Alert",
+    "AlertChannel",
+    "AlertRule",
     "Attempt",
     "ConcurrencyGroup",
     "DeadLetter",

@@ -25,6 +25,7 @@ from scheduler.domain.fingerprints import fingerprint_of
 from scheduler.domain.transitions import State
 from scheduler.models import DeadLetter, Job, QueueEntry, Run, Slot
 from scheduler.services.admit import domain_of, is_limited, settle_later
+from scheduler.services.alerts.causes import FailedRun, tell_of_failures
 from scheduler.services.tally import tally_failed
 
 STATE_NUMBERS = {
@@ -226,6 +227,16 @@ def end_runs(endings: Sequence[Ending], now: datetime) -> None:
     DeadLetter.objects.bulk_create(_letter(ending, now) for ending in endings if ending.verdict is State.DEAD)
     failed = [ending for ending in endings if ending.verdict in (State.FAILED, State.DEAD)]
     tally_failed(Counter((ending.entry.job_id, ending.verdict.value) for ending in failed))
+    # Nobody waits for the runs of a job that was deleted.
+    told = [
+        FailedRun(
+            ending.entry.run_id, ending.entry.job.job_key, ending.entry.job.tenant, ending.reason[:255], ending.error
+        )
+        for ending in failed
+        if ending.entry.job.deleted_at is None
+    ]
+    if told:
+        tell_of_failures(told, now)
 
 
 def _letter(ending: Ending, now: datetime) -> DeadLetter:

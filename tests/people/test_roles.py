@@ -35,7 +35,7 @@ def test_every_role_may_what_the_one_before_it_may():
 def test_the_scopes_of_each_role():
     scopes = {role: person_of(person(role, role)).scopes for role in ROLES}
     reading = {"jobs:read", "schedules:read", "calendars:read", "executions:read", "dead-letters:read", "runners:read"}
-    assert scopes[VIEWER] == reading | {"audit:read", "metrics:read"}
+    assert scopes[VIEWER] == reading | {"alerts:read", "audit:read", "metrics:read"}
     acting = {"jobs:write", "jobs:register", "jobs:trigger", "schedules:write", "calendars:write", "executions:cancel"}
     assert scopes[OPERATOR] == scopes[VIEWER] | acting | {"dead-letters:write", "runners:write"}
     assert scopes[ADMIN] == {scope for scope in SCOPES if not scope.startswith("work:")}

@@ -215,6 +215,10 @@ ADMIN = {
         lambda root, world: _list_action(root, "calendars_calendar", "delete_selected", world.parts["spare_calendar"]),
         "calendar.deleted",
     ),
+    ("scheduler.alertchannel", "send_test"): (
+        lambda root, world: _list_action(root, "scheduler_alertchannel", "send_test", world.parts["channel_id"]),
+        "alert_channel.tested",
+    ),
     ("auth.user", "add"): (
         lambda root, world: root.post(reverse("admin:auth_user_add"), {"username": "new", **PASSWORD}),
         "user.created",
@@ -454,6 +458,7 @@ TOLD_ELSEWHERE = {
     "unclaimed", "admit",  # whose turn it is
     "idempotency_keys", "dead_letters", "log_lines", "runs", "newest_runs", "instances", "heartbeats",  # end when said
     "tallies",  # the same sums in fewer rows
+    "silence", "alerts",  # are the log of alerts
 }  # fmt: skip
 
 

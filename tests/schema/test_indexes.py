@@ -18,6 +18,10 @@ pytestmark = pytest.mark.django_db
 OURS = ("scheduler", "runners", "calendars")
 
 QUERIES = {
+    "alert_to_send": (
+        "SELECT * FROM scheduler_alert WHERE next_at IS NOT NULL AND next_at <= @INSTANT ORDER BY next_at LIMIT 1"
+    ),
+    "alert_by_job": "SELECT id FROM scheduler_alert WHERE rule_id = 1 AND job_key = 'a:b' AND began_at > @INSTANT",
     "audit_by_time": "SELECT * FROM runners_auditevent ORDER BY created_at DESC, id DESC LIMIT 100",
     "audit_by_target": (
         "SELECT * FROM runners_auditevent WHERE target_type = 'run' AND target_id = '1' ORDER BY id DESC LIMIT 100"
@@ -168,7 +172,18 @@ def many_jobs_of_another_tenant() -> None:
     )
 
 
-FILLED = {"instance_by_deposed_at": many_instances, "job_by_tenant": many_jobs_of_another_tenant}
+def many_alerts_of_a_rule() -> None:
+    rule = make.AlertRuleFactory(pk=1)
+    make.Alert.objects.bulk_create(
+        make.AlertFactory.build(rule=rule, channel=rule.channel, job_key=f"a:{n}", began_at=NOW) for n in range(1000)
+    )
+
+
+FILLED = {
+    "alert_by_job": many_alerts_of_a_rule,
+    "instance_by_deposed_at": many_instances,
+    "job_by_tenant": many_jobs_of_another_tenant,
+}
 """Where another index would do as well for an empty table."""
 
 

@@ -10,12 +10,13 @@ from django.core.management.base import BaseCommand, CommandError
 from croniq_site.kernel.migrated import require_migrated
 from croniq_site.kernel.stop import StopToken, stop_on_signals
 from scheduler.management.arguments import interval
+from scheduler.workers.alerter import AlertThread
 from scheduler.workers.process import Worker
 from scheduler.workers.reaper import run_once
 
 
 class Command(BaseCommand):
-    help = "Give lost runs back, time out what runs too long, clear away what has expired."
+    help = "Give lost runs back, time out what runs too long, clear away what has expired, send alerts."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="do all that is due, then exit")
@@ -40,4 +41,5 @@ class Command(BaseCommand):
             return
         stop = StopToken()
         stop_on_signals(stop)
-        worker.run(stop)
+        with AlertThread(stop):
+            worker.run(stop)

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from runners.services.clients import create_client
 from scheduler.api.views.site import openapi_document
 from scheduler.models import Job
-from tests.factories import NOW, ApiKeyFactory, DeadLetterFactory
+from tests.factories import NOW, AlertChannelFactory, AlertRuleFactory, ApiKeyFactory, DeadLetterFactory
 
 DURATION = "A number and one of s, m, h, d"
 
@@ -89,6 +89,8 @@ BASES: dict[str, dict[str, Any]] = {
     "window": {"start": "09:00", "end": "17:00"},
     "ApiClientBody": {"name": "hostile", "scopes": ["jobs:read"]},
     "GroupBody": {"max_concurrent": 5},
+    "AlertChannelBody": {"name": "hostile", "kind": "email", "target": "ops@example.org"},
+    "AlertRuleBody": {"name": "hostile", "kind": "failed", "channel": "hostile-channel"},
     "RegisterBody": {"job_key": "host:ile", "schedule": "5m"},
     "TriggerBody": {"job_key": "test:job"},
     "BackfillBody": {"from": "2026-03-01T12:00:00Z", "until": "2026-03-02T11:00:00Z", "dry_run": True},
@@ -149,6 +151,7 @@ def paths(everything: dict[str, Any]) -> dict[str, str]:
     trigger = job.triggers.get()
     trigger.calendar.rules.update(weekdays=[1, 2, 3, 4, 5])
     key = ApiKeyFactory(client=create_client("hostile-key", ["jobs:read"], NOW))
+    told = AlertChannelFactory(name="hostile-channel")
     letter = job.dead_letters.first() or DeadLetterFactory(job=job)
     return {
         "{job_key}": "test:job",
@@ -159,6 +162,8 @@ def paths(everything: dict[str, Any]) -> dict[str, str]:
         "{client_id}": str(key.client_id),
         "{key_id}": str(key.pk),
         "{name}": "some-group",
+        "{channel_id}": str(told.pk),
+        "{rule_id}": str(AlertRuleFactory(channel=told).pk),
     }
 
 

@@ -17,13 +17,21 @@ from runners.services.audit import Actor
 from runners.services.clients import create_client, make_key
 from runners.services.people import create_person
 from scheduler.models import Run
+from scheduler.services.alerts.definitions import create_channel, create_rule
 from scheduler.services.calendars import edit_calendar
 from scheduler.services.groups import save_group
 from scheduler.services.jobs import deactivate, save_job
 from scheduler.services.maintenance import begin_maintenance
 from scheduler.services.pause import pause_job
 from scheduler.services.triggers import save_trigger
-from tests.factories import DeadLetterFactory, QueueEntryFactory, RunFactory, RunLogFactory, RunnerFactory
+from tests.factories import (
+    AlertFactory,
+    DeadLetterFactory,
+    QueueEntryFactory,
+    RunFactory,
+    RunLogFactory,
+    RunnerFactory,
+)
 
 ACTOR = Actor("user", "founder")
 ABSENT = "018f4e9c-8a1b-7c3d-9e2f-0123456789ab"
@@ -113,6 +121,12 @@ def build_world(tenant: str, now: datetime) -> World:
     dead = RunFactory(job=job, dead=True, error=f"{tenant} error", runner_id=f"{tenant}-runner")
     letter = DeadLetterFactory(job=job, run=dead, error=f"{tenant} error", metadata={"x": f"{tenant} metadata"})
     cancelled = RunFactory(job=job, verdict=Run.Verdict.CANCELLED, problem="cancelled", finished_at=now)
+    told = create_channel({"name": f"{tenant}-mail", "kind": "email", "target": "a@b.example"}, now, ACTOR, tenant)
+    spare_told = create_channel(
+        {"name": f"{tenant}-hook", "kind": "webhook", "target": "https://b.example/x"}, now, ACTOR, tenant
+    )
+    rule = create_rule({"name": f"{tenant}-rule", "kind": "failed", "channel": f"{tenant}-mail"}, now, ACTOR, tenant)
+    AlertFactory(rule=rule, channel=told, tenant=tenant, job_key=job.job_key)
     edits = AuditEvent.objects.filter(tenant=tenant)
     return World(
         tenant,
@@ -135,6 +149,10 @@ def build_world(tenant: str, now: datetime) -> World:
             "letter_id": letter.pk,
             "client_id": client.pk,
             "key_id": key.pk,
+            "channel_id": told.pk,
+            "channel": told.name,
+            "spare_channel": spare_told.pk,
+            "rule_id": rule.pk,
             "runner_id": runner.runner_id,
             "runner_pk": runner.pk,
             "drained": drained.runner_id,
@@ -230,6 +248,15 @@ WRITES: dict[str, Write] = {
     "PUT /v1/users/{user_id}": Write({"roles": ["operator"]}, "user.updated"),
     "DELETE /v1/users/{user_id}": Write({}, "user.deleted"),
     "POST /v1/users/{user_id}/password": Write({}, "user.updated"),
+    "POST /v1/alert-channels": Write(
+        {"name": "{tenant}-new", "kind": "webhook", "target": "https://b.example/secret"}, "alert_channel.created"
+    ),
+    "DELETE /v1/alert-channels/{channel_id}": Write({}, "alert_channel.deleted", {"channel_id": "{spare_channel}"}),
+    "POST /v1/alert-channels/{channel_id}/test": Write({}, "alert_channel.tested"),
+    "POST /v1/alert-rules": Write(
+        {"name": "{tenant}-new", "kind": "failed", "channel": "{channel}"}, "alert_rule.created"
+    ),
+    "DELETE /v1/alert-rules/{rule_id}": Write({}, "alert_rule.deleted"),
     "DELETE /v1/runners/{runner_id}": Write({}, "runner.released"),
     "POST /v1/runners/{runner_id}/drain": Write({"reason": "x"}, "runner.drained"),
     "POST /v1/runners/{runner_id}/resume": Write({}, "runner.resumed", {"runner_id": "{drained}"}),

@@ -16,6 +16,7 @@ from runners.services.audit import Actor, Event, record_events
 from runners.services.clients import issue_key
 from scheduler.models import Run
 from tests.factories import (
+    AlertFactory,
     ApiClientFactory,
     CalendarFactory,
     ConcurrencyGroupFactory,
@@ -41,6 +42,9 @@ LISTS = {
     "/v1/api-clients": "id",
     "/v1/api-keys": "id",
     "/v1/users": "id",
+    "/v1/alert-channels": "id",
+    "/v1/alert-rules": "id",
+    "/v1/alerts": "id",
 }
 ROWS = 7
 
@@ -57,6 +61,7 @@ def rows(db, now):
         ConcurrencyGroupFactory()
         RunnerFactory(client=client)
         DeadLetterFactory(job=job, run__scheduled_for=now, created_at=now)
+        AlertFactory(created_at=now)
         record_events([Event("test.done", "job", job.job_key, Actor("user", "x"))], now)
 
 

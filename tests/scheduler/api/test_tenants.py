@@ -38,6 +38,11 @@ FOREIGN: dict[str, tuple[dict[str, Any], set[int]]] = {
     "POST /v1/calendars": ({"name": "x", "timezone": "UTC", "tenant": "{tenant}"}, {400}),
     "POST /v1/api-clients": ({"name": "x", "scopes": ["jobs:read"], "tenant": "{tenant}"}, {400}),
     "POST /v1/api-keys": ({"client_id": "{client_id}"}, {404}),
+    "POST /v1/alert-channels": (
+        {"name": "x", "kind": "email", "target": "a@b.example", "tenant": "{tenant}"},
+        {400},
+    ),
+    "POST /v1/alert-rules": ({"name": "x", "kind": "failed", "channel": "{channel}"}, {400}),
     # Of many, those that are another's are none.
     "POST /v1/jobs/bulk-pause": ({"job_keys": ["{job_key}"]}, {200}),
     "POST /v1/jobs/bulk-resume": ({"job_keys": ["{paused}"]}, {200}),

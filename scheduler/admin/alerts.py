@@ -1,0 +1,55 @@
+"""Alerts in the admin: to look at, and to try a channel. Secrets and paths of webhooks are not shown."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from croniq_site.kernel.clock import DatabaseClock
+from runners.admin import ReadOnlyAdmin, actor_of
+from scheduler.domain.alerts import shown_target
+from scheduler.models import Alert, AlertChannel, AlertRule
+from scheduler.services.alerts.definitions import check_channel
+
+
+@admin.register(AlertChannel)
+class AlertChannelAdmin(ReadOnlyAdmin):
+    list_display = ("name", "tenant", "kind", "shown", "created_at", "deleted_at")
+    search_fields = ("name",)
+    ordering = ("name", "id")
+    fields = ("name", "tenant", "kind", "shown", "created_at", "deleted_at")
+    readonly_fields = ("shown",)
+    actions = ("send_test",)
+
+    @admin.display(description="Target")
+    def shown(self, channel: AlertChannel) -> str:
+        return shown_target(channel.target)
+
+    @admin.action(description="Send a test over the selected channels", permissions=["test"])
+    def send_test(self, request: HttpRequest, queryset: QuerySet[AlertChannel]) -> None:
+        live = list(queryset.filter(deleted_at__isnull=True).values_list("pk", flat=True))
+        for channel_id in live:
+            check_channel(channel_id, DatabaseClock().now(), actor_of(request), None)
+        self.message_user(request, f"{len(live)} tests are on their way; the alerts tell what becomes of them.")
+
+    def has_test_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("scheduler.change_alertchannel")
+
+
+@admin.register(AlertRule)
+class AlertRuleAdmin(ReadOnlyAdmin):
+    list_display = ("name", "tenant", "kind", "channel", "job_glob", "throttle_seconds", "grace_seconds", "deleted_at")
+    list_select_related = ("channel",)
+    list_filter = ("kind",)
+    search_fields = ("name",)
+    ordering = ("name", "id")
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "event", "job_key", "rule", "channel", "state", "attempt", "next_at", "error")
+    list_select_related = ("rule", "channel")
+    list_filter = ("state", "event")
+    search_fields = ("=job_key",)
+    ordering = ("-id",)

@@ -1,0 +1,1 @@
+"""Alerts: who is told of what, the causes, and their delivery."""

@@ -1,0 +1,127 @@
+"""Alerts: each cause once, one sender at a time, nobody's way blocked, no secret shown."""
+
+from tests.mutations.record import Mutation
+
+CAUSES = "tests/scheduler/alerts/test_causes.py::"
+DELIVERY = "tests/scheduler/alerts/test_delivery.py::"
+DEFINITIONS = "tests/scheduler/alerts/test_definitions.py::"
+FINDER = "scheduler/services/alerts/causes.py"
+SENDER = "scheduler/services/alerts/deliver.py"
+TRANSPORT = "scheduler/services/alerts/transports.py"
+
+RECORDS = [
+    Mutation(
+        name="alert-with-the-verdict",
+        mechanism="An alert is written in the transaction in which a run fails for good.",
+        file="scheduler/services/queue.py",
+        old="    if told:\n        tell_of_failures(told, now)\n",
+        new="",
+        red=[
+            CAUSES + "test_a_run_that_failed_for_good_is_told_with_what_it_died_of",
+            CAUSES + "test_what_is_buried_by_a_claim_or_the_reaper_is_told_too",
+        ],
+    ),
+    Mutation(
+        name="alert-rules-of-the-tenant",
+        mechanism="A rule tells of its own tenant's jobs.",
+        file=FINDER,
+        old="if rule.tenant == run.tenant and matches(",
+        new="if matches(",
+        red=[CAUSES + "test_nobody_is_told_of_what_is_not_his"],
+    ),
+    Mutation(
+        name="alert-silence-once",
+        mechanism="A silence that is told goes on as the same one.",
+        file=FINDER,
+        old="    if last_tick is None or last_tick <= silence.created_at:\n        return 0\n",
+        new="",
+        red=[CAUSES + "test_a_silence_is_told_once_after_its_grace_and_its_end_once"],
+    ),
+    Mutation(
+        name="alert-silence-by-passes",
+        mechanism="A materializer lives by the passes that it finishes, and no other process counts.",
+        file=FINDER,
+        old='pulse().ticks.get("materialize")',
+        new="max(pulse().ticks.values(), default=None)",
+        red=[CAUSES + "test_one_materializer_of_many_is_enough_and_other_processes_are_none"],
+    ),
+    Mutation(
+        name="alert-claim-is-guarded",
+        mechanism="Whoever claims an alert makes it nobody else's for its lease.",
+        file=SENDER,
+        old="began_at=now, next_at=now + LEASE)",
+        new="began_at=now)",
+        red=[
+            DELIVERY + "test_what_a_dead_sender_had_is_sent_after_its_lease_with_the_same_id",
+            DELIVERY + "test_who_lost_an_alert_that_is_being_sent_again_says_nothing_about_it",
+        ],
+    ),
+    Mutation(
+        name="alert-outcome-of-its-attempt",
+        mechanism="Who lost an alert to another sender writes no outcome.",
+        file=SENDER,
+        old="pk=sending.alert_id, attempt=sending.attempt, state=",
+        new="pk=sending.alert_id, state=",
+        red=[DELIVERY + "test_who_lost_an_alert_that_is_being_sent_again_says_nothing_about_it"],
+    ),
+    Mutation(
+        name="alert-one-claims-at-a-time",
+        mechanism="Of two that claim an alert at once one has it; the other looks again, and sees what it throttles.",
+        file=SENDER,
+        old="mine = Alert.objects.filter(pk=alert.pk, attempt=alert.attempt, next_at__lte=now)",
+        new="mine = Alert.objects.filter(pk=alert.pk)",
+        database="postgresql",
+        red=[DELIVERY + "test_two_alerts_of_a_job_that_are_claimed_at_once_are_one_that_is_said"],
+    ),
+    Mutation(
+        name="alert-attempts-end",
+        mechanism="What kills its sender every time fails at last.",
+        file=SENDER,
+        old="    if alert.attempt >= ATTEMPTS_MOST:",
+        new="    if False:",
+        red=[DELIVERY + "test_what_kills_its_sender_every_time_has_failed_at_last"],
+    ),
+    Mutation(
+        name="alert-channel-waits-as-one",
+        mechanism="A channel that does not answer is tried with one alert, and holds up no other channel.",
+        file=SENDER,
+        old="        waiting.update(next_at=now + wait)\n",
+        new="",
+        red=[DELIVERY + "test_a_receiver_that_hangs_is_tried_with_one_alert_and_holds_up_no_other_channel"],
+    ),
+    Mutation(
+        name="alert-webhook-signed",
+        mechanism="What a webhook gets is signed with its channel's secret.",
+        file="scheduler/domain/alerts.py",
+        old='b"%d." % seconds + body',
+        new='b"%d." % seconds',
+        red=[DELIVERY + "test_a_webhook_gets_what_happened_signed_and_once"],
+    ),
+    Mutation(
+        name="alert-webhook-guarded",
+        mechanism="A webhook connects to nothing that the rule of addresses closes.",
+        file=TRANSPORT,
+        old="HostRules.of(settings.CRONIQ_ALERT_HTTP_ALLOW)",
+        new="HostRules()",
+        red=[DELIVERY + "test_a_webhook_reaches_nothing_but_what_the_site_allows"],
+    ),
+    Mutation(
+        name="alert-delivered-by-2xx",
+        mechanism="Nothing but a 2xx is a delivery: no refusal, no redirect.",
+        file=TRANSPORT,
+        old="if not 200 <= answer.status < 300:",
+        new="if not 200 <= answer.status < 600:",
+        red=[DELIVERY + "test_a_webhook_that_fails_and_recovers_gets_each_alert_once_more_with_its_id"],
+    ),
+    Mutation(
+        name="alert-target-masked",
+        mechanism="Of a webhook's URL no more than its host is shown.",
+        file="scheduler/domain/alerts.py",
+        old='return f"{parts.scheme}://{parts.netloc}/***"',
+        new="return target",
+        red=[
+            DEFINITIONS + "test_the_secret_of_a_webhook_is_told_once_and_the_path_of_its_url_never",
+            DELIVERY + "test_a_webhook_that_fails_and_recovers_gets_each_alert_once_more_with_its_id",
+        ],
+    ),
+]
