@@ -14,7 +14,6 @@ from calendars.queries.versions import rule_versions
 from croniq_site.kernel.migrated import pending_migrations
 from scheduler.models import DeadLetter, Maintenance
 from scheduler.queries import takers
-from scheduler.queries.gauges import capability_runners
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.trouble import Pulse, pulse, troubles
 from scheduler.queries.upkeep import kept_for, sqlite_file
@@ -61,11 +60,9 @@ def diagnostics(now: datetime, croniq_version: str, seen: Pulse | None = None) -
         return Diagnostics(versions, missing, [], None, 0, [], [], [problem])
     seen = seen or pulse()
     processes = [Process(kind, at, seen.ticks.get(kind)) for kind, at in seen.beats.items()]
-    lacking = (name for name, runners in capability_runners(now).items() if not runners)
     problems = [
         *troubles(now, seen),
-        *(f"No runner that is online has {name}, which jobs require." for name in lacking),
-        *(found.sentence for found in takers.untaken_jobs(now)),
+        *takers.sentences(now),
     ]
     file = sqlite_file()
     return Diagnostics(

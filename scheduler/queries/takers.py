@@ -7,10 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
+
 from croniq_site.kernel.capabilities import COMMAND, HTTP, may_take
 from runners.models import Runner
 from scheduler.domain.job_fields import PIN_PREFIX
 from scheduler.models import Job
+from scheduler.queries.gauges import runners_having
 from scheduler.queries.runners import ONLINE_SECONDS
 
 MOST_NAMED = 20
@@ -88,24 +91,26 @@ def untaken(
     return (Untaken(why, tuple(keys)) for why, keys in sorted(found.items()))
 
 
-def untaken_jobs(now: datetime) -> list[Untaken]:
-    """Read the active jobs and the runners that are online and take work. Two queries."""
-    jobs = Job.objects.filter(deleted_at__isnull=True, is_active=True).order_by("job_key")
+def sentences(now: datetime) -> list[str]:
+    """A sentence for each capability that active jobs require and no runner has that is online and takes work, and for
+    each other reason why none takes a run of theirs. Two queries."""
+    rows = Job.objects.filter(deleted_at__isnull=True, is_active=True).order_by("job_key")
+    jobs = list(rows.values_list("job_key", "tenant", "lane__require", "lane__prefer"))
+    online = list(_online(now))
+    having_it = runners_having({(tenant, name) for _, tenant, require, _ in jobs for name in require}, online)
+    nobody = [f"No runner that is online has {name}, which jobs require." for name, n in having_it.items() if not n]
+    return nobody + [found.sentence for found in untaken(jobs, online)]
+
+
+def _online(now: datetime) -> QuerySet:
     online = Runner.objects.filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS), drained_at__isnull=True)
-    return list(
-        untaken(
-            jobs.values_list("job_key", "tenant", "lane__require", "lane__prefer"),
-            online.values_list("runner_id", "client__tenant", "capabilities"),
-        )
-    )
+    return online.values_list("runner_id", "client__tenant", "capabilities")
 
 
 def lacks_of_job(job: Job, now: datetime) -> list[str]:
     """Why no runner that is online takes a run of the job, in sentences; none where one does. One query, if the job's
     lane was read with it."""
-    online = Runner.objects.filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS), drained_at__isnull=True)
-    runners = online.values_list("runner_id", "client__tenant", "capabilities")
-    serving = [having(runner_id, has) for runner_id, tenant, has in runners if tenant in (None, job.tenant)]
+    serving = [having(runner_id, has) for runner_id, tenant, has in _online(now) if tenant in (None, job.tenant)]
     if not serving:
         return [f"No runner that serves the tenant {job.tenant} and takes work is online."]
     nobody = [name for name in job.lane.require if not any(name in has for has in serving)]

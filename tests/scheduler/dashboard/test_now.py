@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import timedelta
 
 import pytest
 
+from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY
+from scheduler.dashboard import now as now_module
 from scheduler.dashboard.now import cells, columns
 from scheduler.queries import situation as situations
 from scheduler.queries.statistics import Bucket
@@ -25,6 +29,21 @@ from tests.scheduler.dashboard.conftest import HTMX
 from tests.scheduler.dashboard.markup import Page
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def servers_clock(monkeypatch, clock):
+    """The clock of this server, which is ``apart`` from the database's."""
+
+    class Apart:
+        apart = timedelta()
+
+        def now(self):
+            return clock.now() + self.apart
+
+    mine = Apart()
+    monkeypatch.setattr(now_module, "SystemClock", lambda: mine)
+    return mine
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +70,7 @@ def test_what_is_overdue(viewer, now):
     QueueEntryFactory(job__job_key="ops:late", available_at=now - timedelta(minutes=2))
     text = shown(viewer)
     assert "Needs a look" in text
-    assert "Overdue 1 ops:late" in text
+    assert "ops:late · what waits of ops:late" in text
     assert "1 waiting" in text
 
 
@@ -185,3 +204,86 @@ def test_of_a_deleted_job_nothing_is_told(viewer, now):
     text = shown(viewer)
     assert "All is well" in text
     assert "ops:gone" not in text
+
+
+def linked(client, words: str) -> tuple[int, str]:
+    """A number of the page's head and the address that it leads to."""
+    page = client.get("/now").content.decode()
+    found = re.search(rf'<a href="([^"]*)"><b class="num">(\d+)</b> {words}', page)
+    assert found is not None, words
+    return int(found[2]), html.unescape(found[1])
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [("running", 1), ("waiting", 4), ("completed since", 2), ("dead since", 1), ("failed since", 3)],
+)
+def test_each_number_leads_to_a_list_of_as_many(viewer, now, words, number):
+    job = JobFactory(job_key="ops:job")
+    QueueEntryFactory(job=job, claimed=True, run__scheduled_for=now - timedelta(minutes=1))
+    for minutes in (2, 3):
+        at = now - timedelta(minutes=minutes)
+        QueueEntryFactory(job=job, available_at=at, run__scheduled_for=at)
+    QueueEntryFactory(job=job, state=1, run__scheduled_for=now - timedelta(minutes=4))
+    # One that failed waits for its next attempt; a planned one waits for nothing yet.
+    later = now + timedelta(minutes=5)
+    QueueEntryFactory(job=job, attempt=1, available_at=later, run__scheduled_for=now - timedelta(minutes=5))
+    QueueEntryFactory(job=job, available_at=later, run__scheduled_for=later)
+    for hours in (0, 23, 25):
+        at = now - timedelta(hours=hours, minutes=30)
+        RunFactory(job=job, completed=True, scheduled_for=at)
+    RunFactory(job=job, dead=True, scheduled_for=now - timedelta(minutes=40))
+    for minutes in (41, 42, 43):
+        at = now - timedelta(minutes=minutes)
+        RunFactory(job=job, verdict="failed", problem="failed", finished_at=at, scheduled_for=at)
+    counted, address = linked(viewer, words)
+    rows = Page(viewer.get(address)).links("/runs/0")
+    assert (counted, len(set(rows))) == (number, number)
+
+
+@pytest.mark.parametrize(("title", "status"), [("Overdue", "overdue"), ("Failing", "failing"), ("Paused", "paused")])
+def test_what_is_wrong_with_jobs_leads_to_the_list_of_those(viewer, now, title, status):
+    QueueEntryFactory(job__job_key="ops:overdue", available_at=now - timedelta(minutes=2))
+    before = now - timedelta(minutes=5)
+    TriggerFactory(
+        job__job_key="ops:overdue-2", created_at=before, anchor_at=before, cursor_at=before, next_materialize_at=before
+    )
+    for key in ("ops:failing", "ops:failing-2"):
+        RunFactory(job__job_key=key, dead=True, scheduled_for=now)
+    for key in ("ops:paused", "ops:paused-2"):
+        JobFactory(job_key=key, paused_at=now)
+    page = viewer.get("/now").content.decode()
+    assert f'<a class="plain" href="/?status={status}">{title} <span class="count num">2</span></a>' in page
+    assert Page(viewer.get(f"/?status={status}")).links("/jobs/") == [f"/jobs/ops:{status}", f"/jobs/ops:{status}-2"]
+
+
+def test_letters_that_were_replayed_or_whose_job_is_gone_are_no_work(viewer, now):
+    done = DeadLetterFactory(job__job_key="ops:done")
+    RunFactory(job=done.job, kind="replay", replay_of=done.run, completed=True)
+    DeadLetterFactory(job__job_key="ops:gone", job__deleted_at=now)
+    text = shown(viewer)
+    assert "All is well" in text
+    assert "ops:" not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said", "is_well"),
+    [(0.5, "this server's is 0.50 s ahead of the database's", True), (-3, "3 s behind the database's", False)],
+)
+def test_how_far_the_clocks_are_apart(viewer, servers_clock, seconds, said, is_well):
+    servers_clock.apart = timedelta(seconds=seconds)
+    text = shown(viewer)
+    assert said in text
+    assert ("All is well" in text) == is_well
+    assert ("what is due is decided by the database's" in text) != is_well
+
+
+def test_jobs_that_no_runner_takes_though_somebody_has_each_capability(viewer, now):
+    JobFactory(job_key="ops:handler", lane=LaneFactory(require=[], prefer=[]))
+    RunnerFactory(last_poll_at=now, capabilities=[COMMAND, COMMAND_ONLY])
+    text = shown(viewer)
+    assert "Needs a look" in text
+    assert "Jobs that no runner takes 1 Every runner that is online executes commands or HTTP requests only" in text
+    assert "ops:handler" in text
+    RunnerFactory(last_poll_at=now, capabilities=["invoices"])
+    assert "All is well" in shown(viewer)
