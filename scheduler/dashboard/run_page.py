@@ -59,7 +59,6 @@ def run_page(request: HttpRequest, now: datetime, run_id: UUID) -> HttpResponse:
         "timeline": timeline_of(detail, story.claim, now),
         "compared": compared,
         "metadata": _metadata_rows(compared, may_see=may),
-        "may_see_metadata": may,
         **log_part(request, detail),
     }
     shown = (detail, why, story.claim, story.replayed_as, [event.pk for event in story.events])

@@ -101,18 +101,20 @@ def _what(values: QueryDict) -> str:
 
 
 def _found(values: QueryDict, what: str, choice: RunChoice, now: datetime) -> Found:
-    find = runs_to_cancel if what == CANCEL else runs_to_replay
     if values.get("all") != "1":
         ids = _ids_of("id", values.getlist("id"), most=MOST_TICKED)
+        find = runs_to_cancel if what == CANCEL else runs_to_replay
         return Found(find(now, RunFilter(planned=True), ids), len(ids), None)
     if choice.state and choice.state not in _ABLE[what]:
         return Found(Matches([], has_more=False), None, None)
     filters = choice.filters(now)
     if what == CANCEL:
         # By their entries, which are few, whatever else is asked.
-        return Found(find(now, filters), None, None)
+        return Found(runs_to_cancel(now, filters), None, None)
     reached = reach(filters, now, MOST + 1, problems=None if choice.state else REPEATABLE[1:])
-    return Found(find(now, within(filters, reached)), None, reached)
+    # Of all problems together there is no index in the order of the list, and a walk along time meets few.
+    are_few = not choice.state and filters.job_ids is None
+    return Found(runs_to_replay(now, within(filters, reached), are_few=are_few), None, reached)
 
 
 def _ids_of(field: str, texts: Sequence[str], most: int) -> list[UUID]:

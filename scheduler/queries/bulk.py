@@ -46,9 +46,12 @@ def runs_to_cancel(now: datetime, filters: RunFilter, ids: Sequence[UUID] | None
     return _first(newest_first(_among(runs, ids), by_entries=True))
 
 
-def runs_to_replay(now: datetime, filters: RunFilter, ids: Sequence[UUID] | None = None) -> Matches:
+def runs_to_replay(
+    now: datetime, filters: RunFilter, ids: Sequence[UUID] | None = None, *, are_few: bool = False
+) -> Matches:
     """Return the ended runs that match and can be done once more, newest first: not replayed yet, of a job that is
-    there. Without a ``state`` those that failed, died or were cancelled."""
+    there. Without a ``state`` those that failed, died or were cancelled. ``are_few``: no more match than can be sorted.
+    """
     runs = filtered_runs(now, filters)
     if ids is not None:
         runs = runs.filter(verdict__in=REPEATABLE)
@@ -56,7 +59,7 @@ def runs_to_replay(now: datetime, filters: RunFilter, ids: Sequence[UUID] | None
         runs = runs.filter(problem__in=REPEATABLE[1:])
     again = Run.objects.filter(replay_of_id=OuterRef("pk"))
     runs = _among(runs, ids).filter(~Exists(again), job__deleted_at__isnull=True)
-    return _first(newest_first(runs, by_entries=filters.error_text is not None))
+    return _first(newest_first(runs, by_entries=are_few or filters.error_text is not None))
 
 
 def letters_to_replay(tenant: str | None, job_key: str | None, ids: Sequence[UUID] | None = None) -> Matches:

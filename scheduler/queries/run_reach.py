@@ -90,12 +90,13 @@ def _problems_of(filters: RunFilter) -> tuple[str, ...]:
 
 
 def _reads_through(filters: RunFilter, kinds: Sequence[str]) -> bool:
-    """Whether rows are read that the filters leave out: all but those of one job, one problem, and what is queued."""
+    """Whether rows are read that the filters leave out: there is an index of one job, of one problem, of both, and of
+    what is queued."""
     if filters.is_by_entries:
         return False
     has_no_index = filters.kind or filters.least_attempt or filters.runner_id or filters.error_text is not None
-    is_of_jobs = filters.job_ids is not None and (len(filters.job_ids) != 1 or bool(kinds))
-    return bool(has_no_index or filters.state == Run.Verdict.COMPLETED or len(kinds) > 1 or is_of_jobs)
+    has_several = len(kinds) > 1 or (filters.job_ids is not None and len(filters.job_ids) != 1)
+    return bool(has_no_index or has_several or filters.state == Run.Verdict.COMPLETED)
 
 
 def _newest(instants: Sequence[datetime | None]) -> datetime | None:
