@@ -204,7 +204,7 @@ def test_the_image_holds_the_whole_product_and_runs_as_nobody_in_particular():
     build, final = stages()
     copied = [source for step in build.all("COPY") for source in step.split()[:-1]]
     assert [source for source in copied if not (ROOT / source).exists()] == []
-    assert {*PACKAGES, "templates", "static", "manage.py", "requirements.lock"} <= set(copied)
+    assert {*PACKAGES, "locale", "templates", "static", "manage.py", "requirements.lock"} <= set(copied)
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]["include"]
     assert {package.rstrip("*") for package in packages} <= set(copied)
     assert any("--require-hashes -r requirements.lock" in step for step in build.all("RUN"))

@@ -393,7 +393,7 @@ COMMANDS_THAT_WRITE = {
     "jobs": (["apply", "{jobs_file}"], {"job.created", "trigger.created", "jobs_file.applied"}),
 }
 NO_COMMANDS = {
-    "doctor", "next_fires", "test",  # look, or are no part of a site
+    "doctor", "next_fires", "test", "makemessages",  # look, or are no part of a site
     "serve", "materialize", "reap", "runner", "quickstart", "prune",  # run what services do that are told of below
     "backup", "move_to_postgres",  # copy a database with its audit
     "seed_demo",  # fills an empty one for a demonstration
