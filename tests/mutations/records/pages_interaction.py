@@ -83,6 +83,9 @@ RECORDS = [
         old="    return beat is not None and now - min(",
         new="    return beat is not None or now - min(",
         red=[FRAME + "test_every_page_says_which_worker_stands_still_while_it_answers"],
+        realtime=[
+            "tests/e2e/test_banner.py::test_a_materializer_that_is_killed_or_stopped_is_told_of_on_every_page_until_another_works"
+        ],
     ),
     Mutation(
         name="banner-of-one-without-passes",
