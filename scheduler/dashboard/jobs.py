@@ -114,6 +114,7 @@ def job_page(request: HttpRequest, now: datetime, job_key: str) -> HttpResponse:
         "letters": letters,
         "letters_waiting": waiting,
         "letters_more": waiting - len(letters),
+        "zones": {job_key: line.zone},
         "runs": run_list(now, RunFilter(job_ids=(job.pk,)), LAST_RUNS),
         "edits": edits_of(job),
         "may_act": may_act(request.user),

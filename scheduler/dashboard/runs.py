@@ -12,6 +12,7 @@ from django.shortcuts import render
 from scheduler.dashboard.pages import address, live_answer, may_act, page, position_in, position_text, text_in
 from scheduler.dashboard.run_choice import KIND_WORDS, WINDOW_WORDS, RunChoice, choice_of
 from scheduler.dashboard.runs_bulk import WHAT
+from scheduler.queries.job_zones import zones_of
 from scheduler.queries.run_reach import ERRORS_LOOKED_AT, LOOKED_AT, MOST_COUNTED, newer_runs, reach, within
 from scheduler.queries.runs import STATES, RunFilter, RunRow, planned_runs, run_list
 from scheduler.queries.tags import tag_counts, tenants
@@ -56,6 +57,7 @@ def planned_page(request: HttpRequest, now: datetime) -> HttpResponse:
     runs, last = _cut(planned_runs(now, PAGE_ROWS + 1, job_key or None, after))
     context = {
         "runs": runs,
+        "zones": zones_of(run.job_key for run in runs),
         "more": address("planned", {"job": job_key, "after": last}) if last else "",
         "job_key": job_key,
         "is_filtered": bool(job_key),
@@ -82,7 +84,8 @@ def _rows(
         last = position_text(reached, _START)
     first = head or ((runs[0].scheduled_for, runs[0].id) if runs else (now, _START))
     more = address("runs", {**choice.query, "head": position_text(*first), "before": last}) if last else ""
-    return {"runs": runs, "more": more, "reached": reached}
+    zones = zones_of(run.job_key for run in runs)
+    return {"runs": runs, "more": more, "reached": reached, "zones": zones}
 
 
 def _fields(choice: RunChoice) -> dict[str, Any]:

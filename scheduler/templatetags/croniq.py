@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from django import template
@@ -75,6 +76,12 @@ def day_state(name: str) -> SafeString:
 
 
 _IN_MENU = ("letter", "missed", "calendar", "budgets", "runner", "audit", "settings")
+
+
+@register.filter
+def of(values: Mapping[str, str] | str, key: str) -> str:
+    """What a mapping says of a key; empty if nothing, or if there is no mapping."""
+    return values.get(key, "") if isinstance(values, Mapping) else ""
 
 
 @register.filter
