@@ -20,7 +20,7 @@ from scheduler.dashboard.run_timeline import timeline_of
 from scheduler.queries.bulk import REPEATABLE
 from scheduler.queries.explain import explain
 from scheduler.queries.job_zones import zones_of
-from scheduler.queries.run_compare import Comparison, compare_with_last_good
+from scheduler.queries.run_compare import Comparison, compare_with_last_good, due_at
 from scheduler.queries.run_story import replay_of, run_story
 from scheduler.services.cancel import cancel_runs
 from scheduler.services.replays import replay_run
@@ -48,6 +48,8 @@ def run_page(request: HttpRequest, now: datetime, run_id: UUID) -> HttpResponse:
     compared = compare_with_last_good(detail, now) if is_over(detail) and run.claimed_at is not None else None
     context = {
         "run": run,
+        # Of a finished run that was retried only its first due time is known.
+        "due_at": run.fire_at or due_at(run),
         "job_zone": zones_of([run.job_key]).get(run.job_key, ""),
         "detail": detail,
         "why": why,

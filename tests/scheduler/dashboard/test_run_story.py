@@ -148,6 +148,12 @@ def test_of_very_many_steps_the_first_and_the_last_are_told():
     assert steps[-2].words == "Attempt 50 failed"
 
 
+@pytest.mark.django_db
+def test_a_run_that_was_retried_still_tells_when_it_fell_due(viewer, now):
+    run = RunFactory(dead=True, attempt=2, scheduled_for=now - 3 * MINUTE)
+    assert "Due 2026-03-02 11:57:00 UTC" in Page(viewer.get(f"/runs/{run.pk}")).text
+
+
 # The line of time
 
 
