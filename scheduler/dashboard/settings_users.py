@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.domain.roles import ROLES, VIEWER
@@ -19,6 +20,8 @@ from scheduler.dashboard.sentences import said
 
 PEOPLE = "auth.change_user"
 PAGE_ROWS = 100
+ROLE_WORDS = (gettext_noop("viewer"), gettext_noop("operator"), gettext_noop("admin"))
+"""The roles as the catalogues have them: pages translate the groups' names."""
 
 
 @form(needs=PEOPLE)
