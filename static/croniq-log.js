@@ -123,7 +123,7 @@
     try {
       answer = await fetch(url(name, place), { headers: { "HX-Request": "true" } });
     } catch {
-      say("away");
+      say("silent");
       return null;
     }
     const elsewhere = answer.headers.get("HX-Redirect");
@@ -134,7 +134,7 @@
       return null;
     }
     if (!answer.ok) {
-      say("away");
+      say("silent");
       return null;
     }
     return parsed(await answer.text()).querySelector("ol");
