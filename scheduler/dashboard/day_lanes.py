@@ -16,7 +16,9 @@ SECONDS = 86_400
 QUARTERS = 96
 LEVEL, MOST_LEVELS = 12, 4
 """Height of a run, and how many of a job are drawn beside each other where they overlap."""
-LEAST_WIDTH = 1.6
+LEAST_WIDTH, LEAST_SEEN = 1.6, 0.3
+LEAST_HOLLOW = 4.0
+"""A narrower bar would be all edge: it has no hollow."""
 MOST_BARS, MOST_ROWS = 1500, 200
 QUIET_QUARTERS = 4
 ANY_RUNNER = "to come, on any runner"
@@ -24,8 +26,8 @@ ANY_RUNNER = "to come, on any runner"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A run (``run_id`` and ``kind`` its state) or a fire to come (kind expected). Places and widths in SVG units; of
-    a wait or a tail that is not there they are empty."""
+    """A run (``run_id`` and ``kind`` its state) or a fire to come (kind coming, thin where it is too narrow to be
+    hollow). Places and widths in SVG units; of a wait or a tail that is not there they are empty."""
 
     run_id: str
     kind: str
@@ -169,29 +171,41 @@ def _titles(job: DayJob, by: str, runner: str) -> Iterable[str]:
 
 
 def _draw_bars(row: Row, start: datetime, now: datetime) -> None:
+    """What overlaps lies beside each other, by the times as they are. What is drawn wider than it was, so that it is
+    seen, ends where the next one of its level begins: two short ones in a row are not told as two at once."""
     ends: list[float] = []
+    placed: list[tuple[int, float, DayRun | Expected]] = []
     items: list[tuple[float, float, DayRun | Expected]] = [(run.due, _end_of(run, now), run) for run in row.runs] + [
         (fire.at, fire.at + (fire.most_seconds or 0), fire) for fire in row.expected
     ]
     for begin, end, item in sorted(items, key=lambda item: item[:2]):
         level = next((level for level, free in enumerate(ends) if free <= begin), len(ends))
         level = min(level, MOST_LEVELS - 1)
-        # As wide as it is drawn: short ones beside each other must not hide each other.
-        end = max(end, begin + LEAST_WIDTH / WIDTH * SECONDS)
         if level == len(ends):
             ends.append(end)
         else:
             ends[level] = max(ends[level], end)
-        y = level * LEVEL
-        row.bars.append(_run_bar(item, start, now, y) if isinstance(item, DayRun) else _coming_bar(item, start, y))
+        placed.append((level, place(begin, start), item))
+    following = dict.fromkeys(range(len(ends)), float(WIDTH))
+    for level, x, item in reversed(placed):
+        y, until = level * LEVEL, following[level]
+        is_run = isinstance(item, DayRun)
+        row.bars.append(_run_bar(item, start, now, y, until) if is_run else _coming_bar(item, start, y, until))
+        following[level] = x
+    row.bars.reverse()
     row.height = max(1, len(ends)) * LEVEL
+
+
+def _seen(width: float, room: float, least: float = LEAST_WIDTH) -> float:
+    """The width of a bar that is ``width`` wide, so that it is seen: at least ``least`` where there is room for it."""
+    return max(width, min(least, room), LEAST_SEEN)
 
 
 def _end_of(run: DayRun, now: datetime) -> float:
     return now.timestamp() if run.ended is None else run.ended
 
 
-def _run_bar(run: DayRun, start: datetime, now: datetime, y: int) -> Bar:
+def _run_bar(run: DayRun, start: datetime, now: datetime, y: int, until: float) -> Bar:
     end = _end_of(run, now)
     began = end if run.claimed is None else max(run.claimed, run.due)
     x, waited = place(began, start), place(run.due, start)
@@ -200,7 +214,7 @@ def _run_bar(run: DayRun, start: datetime, now: datetime, y: int) -> Bar:
     if run.claimed is not None:
         ran = f"ran {duration(_whole(end - began))}"
         words.append(f"{ran} on {run.runner_id}" if run.runner_id else ran)
-    width = 0.0 if run.claimed is None else max(place(end, start) - x, LEAST_WIDTH)
+    width = 0.0 if run.claimed is None else _seen(place(end, start) - x, until - x)
     has_wait = run.claimed is None or x - waited > 0.3
     return Bar(
         run_id=str(run.id),
@@ -210,12 +224,12 @@ def _run_bar(run: DayRun, start: datetime, now: datetime, y: int) -> Bar:
         width=f"{width:.1f}" if width else "",
         y=y,
         wait_x=f"{waited:.1f}" if has_wait else "",
-        wait_width=f"{max(x - waited, LEAST_WIDTH):.1f}" if has_wait else "",
+        wait_width=f"{_seen(x - waited, until - waited):.1f}" if has_wait else "",
         tail_width="",
     )
 
 
-def _coming_bar(fire: Expected, start: datetime, y: int) -> Bar:
+def _coming_bar(fire: Expected, start: datetime, y: int, until: float) -> Bar:
     x = place(fire.at, start)
     words = f"{_at(fire.at)} UTC: to come"
     median, most = 0.0, 0.0
@@ -225,9 +239,10 @@ def _coming_bar(fire: Expected, start: datetime, y: int) -> Bar:
         median, most = (place(fire.at + took, start) - x for took in (fire.median_seconds, fire.most_seconds))
     else:
         words += "; no run yet says how long it takes"
-    width = max(median, LEAST_WIDTH)
+    width = _seen(median, until - x, LEAST_HOLLOW)
     tail = f"{most:.1f}" if most - width > 0.3 else ""
-    return Bar("", "expected", words, f"{min(x, WIDTH - width):.1f}", f"{width:.1f}", y, "", "", tail)
+    kind = "coming" if width >= LEAST_HOLLOW else "coming thin"
+    return Bar("", kind, words, f"{min(x, WIDTH - width):.1f}", f"{width:.1f}", y, "", "", tail)
 
 
 def _draw_hours(row: Row, start: datetime) -> None:

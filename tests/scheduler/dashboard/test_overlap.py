@@ -91,6 +91,38 @@ def test_runs_that_overlap_lie_beside_each_other(viewer):
     assert [values["viewbox"] for values in page.all("svg", role="group")] == ["0 0 1000 36"]
 
 
+def test_short_runs_in_a_row_are_not_drawn_as_if_they_overlapped(viewer):
+    job = JobFactory()
+    # Each takes a second, a minute after the other: narrower than a bar is drawn at least.
+    for minute in range(3):
+        ran(job, MIDNIGHT + minute * MINUTE, takes=1)
+    ran(job, MIDNIGHT + HOUR, takes=1)
+    page = Page(viewer.get("/overlap"))
+    assert [values["viewbox"] for values in page.all("svg", role="group")] == ["0 0 1000 12"]
+    drawn = page.all("rect", class_="completed")
+    assert {values["y"] for values in drawn} == {"2"}
+    # A minute is 0.7 wide; the last one has room, and is drawn as wide as it is seen well.
+    assert [float(values["width"]) for values in drawn] == [0.7, 0.7, 1.6, 1.6]
+    assert [float(values["x"]) for values in drawn] == [0.0, 0.7, 1.4, 41.7]
+
+
+def test_a_fire_to_come_is_hollow_or_pale_where_it_is_too_narrow_for_that(viewer, now):
+    TriggerFactory(job__job_key="ops:hourly", every=HOUR, anchor_at=now)
+    TriggerFactory(job__job_key="ops:quick", every=5 * MINUTE, anchor_at=now)
+    page = Page(viewer.get("/overlap"))
+    thin = page.all("rect", class_="thin")
+    assert {values["width"] for values in thin} == {"3.5"}  # up to the next one, five minutes later
+    assert {float(width) for _, width in bars(page, "coming")} - {3.5} == {4.0}
+
+
+def test_a_pause_with_an_end_lets_come_what_is_after_it(viewer, now):
+    job = JobFactory(job_key="ops:paused", paused_at=now, paused_until=now + 4 * HOUR)
+    TriggerFactory(job=job, every=2 * HOUR, anchor_at=now)
+    page = Page(viewer.get("/overlap"))
+    assert "0 runs, 3 to come on Monday" in page.text
+    assert [x for x, _ in bars(page, "coming")] == [750.0, 833.3, 916.7]
+
+
 def test_a_run_of_the_day_before_that_still_ran_is_part_of_the_day(viewer, now):
     job = JobFactory(job_key="ops:long")
     ran(job, MIDNIGHT - HOUR, takes=7200)
