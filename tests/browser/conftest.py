@@ -51,8 +51,8 @@ def person(started: Person) -> Iterator[Person]:
     """Somebody at the browser, signed in as nobody, with a wide light page. The browser's complaints fail the test."""
     started.expected = []
     started.look()
-    started.goto("/sign-in")
-    started.driver.delete_all_cookies()
+    started.driver.get("about:blank")
+    started.sign_out()
     started.complaints()
     yield started
     assert started.complaints() == []

@@ -25,6 +25,7 @@ NO_PAGES = {
     "palette": "a part of every page",
     "set_language": "answers POST alone",
     "logout": "answers POST alone",
+    "runner-named": "leads to a runner's page",
     "oidc": "leads to a provider",
     "oidc-callback": "is led to by a provider",
     "mfa_download_recovery_codes": "text",

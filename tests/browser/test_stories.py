@@ -119,8 +119,8 @@ def test_a_running_run_is_cancelled(person, api):
     dialog = person.find("dialog")
     assert "told to stop" in dialog.text  # what it will do is said before it is done
     person.click("button", "Cancel this run", dialog)
+    poll_until(lambda: state_of(api, run_id) == "cancelled", PATIENCE_SECONDS, what="it is cancelled")
     person.wait(lambda: not person.all("button", "Cancel this run"), "there is nothing left to cancel")
-    assert state_of(api, run_id) == "cancelled"
     # Its handler is stopped too, and what it says then is kept.
     poll_until(lambda: "told to stop" in log_of(api, run_id), PATIENCE_SECONDS, what="the handler's last line")
     person.goto(f"/runs/{run_id}")
