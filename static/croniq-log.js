@@ -21,6 +21,7 @@
   const isAtEnd = () => box.scrollHeight - box.scrollTop - box.clientHeight < 40;
 
   let follows = false;
+  let lastTop = 0;
   let isOver = !box.dataset.stream;
   let isRefused = false;
   let isAsking = false;
@@ -31,7 +32,7 @@
   const url = (name, place) => `${box.dataset.page}?${box.dataset.asked ? `${box.dataset.asked}&` : ""}${name}=${place}`;
 
   function say(name) {
-    says.textContent = name ? box.dataset[name] : "";
+    says.textContent = box.getAttribute(`data-say-${name}`);
   }
 
   // What is read out by itself is what is added at the end while one is there, and not what one scrolls by.
@@ -53,6 +54,7 @@
       isAwaited = false;
       window.Croniq?.localize?.(box);
       if (follows) box.scrollTop = box.scrollHeight;
+      lastTop = box.scrollTop;
       show();
     });
   }
@@ -63,6 +65,7 @@
     const top = box.scrollTop;
     change();
     box.scrollTop = top + box.scrollHeight - before;
+    lastTop = box.scrollTop;
   }
 
   function trim(isAtTop) {
@@ -113,7 +116,7 @@
     isOver = true;
     stop();
     say("ended");
-    if (count()) edge("end").textContent = box.dataset.ended;
+    if (count()) edge("end").textContent = box.getAttribute("data-say-ended");
     show();
   }
 
@@ -121,7 +124,7 @@
   async function ask(name, place) {
     let answer;
     try {
-      answer = await fetch(url(name, place), { headers: { "HX-Request": "true" } });
+      answer = await fetch(url(name, place), { headers: { "HX-Request": "true", "HX-Current-URL": location.href } });
     } catch {
       say("silent");
       return null;
@@ -224,7 +227,10 @@
   });
   box.addEventListener("scroll", () => {
     const before = follows;
-    follows = isAtEnd() && !hasLater();
+    // Lines that come in the meantime move the end away: only who goes up leaves it.
+    if (isAtEnd() && !hasLater()) follows = true;
+    else if (box.scrollTop < lastTop) follows = false;
+    lastTop = box.scrollTop;
     if (follows !== before) show();
     if (follows) listen();
   });
@@ -252,8 +258,8 @@
   form?.addEventListener("change", (event) => {
     if (!event.target.matches("select")) return;
     if (!follows && ["wrap", "times"].includes(event.target.name)) {
-      const top = box.getBoundingClientRect().top;
-      const line = [...box.querySelectorAll("li")].find((item) => item.getBoundingClientRect().bottom > top);
+      const there = box.getBoundingClientRect().top + box.clientHeight / 3;
+      const line = [...box.querySelectorAll("li")].find((item) => item.getBoundingClientRect().bottom > there);
       if (line) form.elements.line.value = line.id.slice(1);
     }
     form.requestSubmit();
