@@ -32,6 +32,8 @@ from scheduler.domain.actions import capabilities_for
 from scheduler.models import (
     Alert,
     AlertChannel,
+    AlertExemption,
+    AlertRoute,
     AlertRule,
     Attempt,
     ConcurrencyGroup,
@@ -390,12 +392,47 @@ class AlertChannelFactory(DjangoModelFactory):
 class AlertRuleFactory(DjangoModelFactory):
     class Meta:
         model = AlertRule
+        skip_postgeneration_save = True
 
     tenant = "default"
     name = factory.Sequence(lambda n: f"rule-{n}")
     kind = "failed"
-    channel = factory.SubFactory(AlertChannelFactory)
     created_at = NOW
+
+    @factory.post_generation
+    def channel(rule, create, extracted, **fields):
+        """The channel that it tells; made, with the fields said, unless one is given. Several: a list."""
+        given = extracted if isinstance(extracted, list) else [extracted or AlertChannelFactory(**fields)]
+        for channel in given:
+            AlertRouteFactory(rule=rule, channel=channel)
+
+
+class AlertRouteFactory(DjangoModelFactory):
+    """One more channel of a rule."""
+
+    class Meta:
+        model = AlertRoute
+
+    rule = factory.SubFactory(AlertRuleFactory)
+    channel = factory.SubFactory(AlertChannelFactory)
+
+
+def channel_of(rule: AlertRule) -> AlertChannel:
+    return AlertChannel.objects.get(routes__rule=rule)
+
+
+class AlertExemptionFactory(DjangoModelFactory):
+    """A snooze of every rule of the tenant, for an hour."""
+
+    class Meta:
+        model = AlertExemption
+
+    tenant = "default"
+    effect = "snooze"
+    note = "the database is being moved"
+    created_by = "user:vera"
+    created_at = NOW
+    until = NOW + timedelta(hours=1)
 
 
 class AlertFactory(DjangoModelFactory):
@@ -406,7 +443,7 @@ class AlertFactory(DjangoModelFactory):
 
     id = factory.LazyFunction(lambda: uuid7(NOW))
     rule = factory.SubFactory(AlertRuleFactory)
-    channel = factory.SelfAttribute("rule.channel")
+    channel = factory.LazyAttribute(lambda alert: channel_of(alert.rule))
     tenant = "default"
     event = "failed"
     cause = factory.Sequence(lambda n: f"run:{n}")

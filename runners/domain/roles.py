@@ -17,6 +17,7 @@ _TO_ACT = frozenset(
         *("scheduler.change_deadletter", "scheduler.delete_deadletter"),
         *(f"calendars.{verb}_{what}" for verb in ("add", "change", "delete") for what in ("calendar", "calendarrule")),
         "runners.delete_runner",
+        "scheduler.add_alertexemption",
     }
 )
 
@@ -39,6 +40,7 @@ SCOPE_PERMISSIONS = {
     "runners:read": "runners.view_runner",
     "runners:write": "runners.delete_runner",
     "alerts:read": "scheduler.view_alert",
+    "alerts:snooze": "scheduler.add_alertexemption",
     # A server sends to where a channel leads: that is for admins.
     "alerts:write": "scheduler.change_alertchannel",
     "audit:read": "runners.view_auditevent",

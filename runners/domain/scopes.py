@@ -30,6 +30,7 @@ SCOPES = frozenset(
         "work:renew",
         "work:events",
         "alerts:read",
+        "alerts:snooze",
         "alerts:write",
         "audit:read",
         "api-clients:admin",

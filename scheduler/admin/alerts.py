@@ -9,7 +9,8 @@ from django.http import HttpRequest
 from croniq_site.kernel.clock import DatabaseClock
 from runners.admin import ReadOnlyAdmin, actor_of
 from scheduler.domain.alerts import shown_target
-from scheduler.models import Alert, AlertChannel, AlertRule
+from scheduler.models import Alert, AlertChannel, AlertExemption, AlertRoute, AlertRule
+from scheduler.queries.alerts import channel_names
 from scheduler.services.alerts.definitions import check_channel
 
 
@@ -39,11 +40,33 @@ class AlertChannelAdmin(ReadOnlyAdmin):
 
 @admin.register(AlertRule)
 class AlertRuleAdmin(ReadOnlyAdmin):
-    list_display = ("name", "tenant", "kind", "channel", "job_glob", "throttle_seconds", "grace_seconds", "deleted_at")
-    list_select_related = ("channel",)
+    list_display = ("name", "tenant", "kind", "told", "job_glob", "throttle_seconds", "grace_seconds", "deleted_at")
+    readonly_fields = ("told",)
     list_filter = ("kind",)
     search_fields = ("name",)
     ordering = ("name", "id")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AlertRule]:
+        return super().get_queryset(request).prefetch_related("routes__channel")
+
+    @admin.display(description="Channels")
+    def told(self, rule: AlertRule) -> str:
+        return ", ".join(channel_names(rule))
+
+
+@admin.register(AlertRoute)
+class AlertRouteAdmin(ReadOnlyAdmin):
+    list_display = ("rule", "channel")
+    list_select_related = ("rule", "channel")
+    ordering = ("-id",)
+
+
+@admin.register(AlertExemption)
+class AlertExemptionAdmin(ReadOnlyAdmin):
+    list_display = ("effect", "tenant", "rule", "job_glob", "note", "created_by", "created_at", "until", "ended_at")
+    list_select_related = ("rule",)
+    list_filter = ("effect",)
+    ordering = ("-id",)
 
 
 @admin.register(Alert)

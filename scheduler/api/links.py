@@ -27,7 +27,10 @@ LINKS: dict[tuple[str, str], dict[str, dict[str, str]]] = {
     ("replayDeadLetter", "200"): {"getExecution": {"execution_id": "execution_id"}},
     ("createApiClient", "201"): {name: {"client_id": "id"} for name in ("getApiClient", "editApiClient")},
     ("createAlertChannel", "201"): {name: {"channel_id": "id"} for name in ("testAlertChannel", "deleteAlertChannel")},
-    ("createAlertRule", "201"): {"deleteAlertRule": {"rule_id": "id"}},
+    ("createAlertRule", "201"): {
+        name: {"rule_id": "id"} for name in ("getAlertRule", "editAlertRule", "deleteAlertRule")
+    },
+    ("createAlertExemption", "201"): {"endAlertExemption": {"exemption_id": "id"}},
     ("createApiKey", "201"): {name: {"key_id": "id"} for name in ("rotateApiKey", "revokeApiKey")},
 }
 

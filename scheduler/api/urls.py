@@ -91,6 +91,8 @@ urlpatterns = [
     path("v1/alert-channels/<str:channel_id>/test", alerts.CheckAlertChannel.as_view()),
     path("v1/alert-rules", alerts.AlertRules.as_view()),
     path("v1/alert-rules/<str:rule_id>", alerts.OneAlertRule.as_view()),
+    path("v1/alert-exemptions", alerts.AlertExemptions.as_view()),
+    path("v1/alert-exemptions/<str:exemption_id>", alerts.OneAlertExemption.as_view()),
     path("v1/audit", audit.Audit.as_view()),
     path("v1/api-clients", api_clients.ApiClients.as_view()),
     path("v1/api-clients/<str:client_id>", api_clients.OneApiClient.as_view()),

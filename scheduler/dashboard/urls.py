@@ -6,6 +6,7 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from scheduler.dashboard import (
+    alerts,
     audit,
     budgets,
     bulk_jobs,
@@ -72,6 +73,15 @@ urlpatterns = [
     path("missed/<str:job_key>/run", missed.run, name="missed-run"),
     path("missed/<str:job_key>/dismiss", missed.dismiss, name="missed-dismiss"),
     path("budgets", budgets.budget_page, name="budgets"),
+    path("alerts", alerts.alert_page, name="alerts"),
+    path("alerts/exemptions/new", alerts.new_exemption, name="alert-exemption-new"),
+    path("alerts/exemptions/<int:exemption_id>/end", alerts.stop_exemption, name="alert-exemption-end"),
+    path("alerts/rules/new", alerts.new_rule, name="alert-rule-new"),
+    path("alerts/rules/<int:rule_id>/edit", alerts.edit_rule, name="alert-rule-edit"),
+    path("alerts/rules/<int:rule_id>/delete", alerts.remove_rule, name="alert-rule-delete"),
+    path("alerts/channels/new", alerts.new_channel, name="alert-channel-new"),
+    path("alerts/channels/<int:channel_id>/test", alerts.send_test, name="alert-channel-test"),
+    path("alerts/channels/<int:channel_id>/delete", alerts.remove_channel, name="alert-channel-delete"),
     path("audit", audit.audit_page, name="audit"),
     path("calendars", calendars.calendar_list_page, name="calendars"),
     path("calendars/<int:calendar_id>", calendars.calendar_page, name="calendar"),

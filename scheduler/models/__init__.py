@@ -1,4 +1,4 @@
-from scheduler.models.alerts import Alert, AlertChannel, AlertRule
+from scheduler.models.alerts import Alert, AlertChannel, AlertExemption, AlertRoute, AlertRule
 from scheduler.models.job import ConcurrencyGroup, Job, Lane
 from scheduler.models.maintenance import Maintenance
 from scheduler.models.queue import QueueEntry, Slot
@@ -10,6 +10,8 @@ from scheduler.models.trigger import Trigger
 __all__ = [
     "Alert",
     "AlertChannel",
+    "AlertExemption",
+    "AlertRoute",
     "AlertRule",
     "Attempt",
     "ConcurrencyGroup",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Prefetch, Q, QuerySet
 
-from scheduler.models import Alert, AlertChannel, AlertRule
+from scheduler.models import Alert, AlertChannel, AlertExemption, AlertRoute, AlertRule
 
 
 def channel_list(*, tenant: str | None, limit: int, after: tuple[str, int] | None = None) -> list[AlertChannel]:
@@ -15,8 +16,34 @@ def channel_list(*, tenant: str | None, limit: int, after: tuple[str, int] | Non
 
 
 def rule_list(*, tenant: str | None, limit: int, after: tuple[str, int] | None = None) -> list[AlertRule]:
-    """Return at most ``limit`` live rules by name and number, those after ``after``."""
-    return _by_name(AlertRule.objects.select_related("channel").defer("channel__secret"), tenant, limit, after)
+    """Return at most ``limit`` live rules by name and number, those after ``after``, with channels and calendar."""
+    return _by_name(_rules(), tenant, limit, after)
+
+
+def rule_detail(rule_id: int, tenant: str | None) -> AlertRule | None:
+    rows = _rules().filter(deleted_at__isnull=True, pk=rule_id)
+    return (rows if tenant is None else rows.filter(tenant=tenant)).first()
+
+
+def _rules() -> QuerySet[AlertRule]:
+    routes = AlertRoute.objects.select_related("channel").defer("channel__secret", "channel__target")
+    return AlertRule.objects.select_related("calendar").prefetch_related(Prefetch("routes", routes))
+
+
+def channel_names(rule: AlertRule) -> list[str]:
+    return sorted(route.channel.name for route in rule.routes.all())
+
+
+def exemption_list(
+    now: datetime, *, tenant: str | None, limit: int, before: tuple[int] | None = None
+) -> list[AlertExemption]:
+    """Return at most ``limit`` exemptions in effect, newest first, those before ``before``."""
+    rows = AlertExemption.objects.select_related("rule").filter(ended_at__isnull=True, until__gt=now)
+    if tenant is not None:
+        rows = rows.filter(tenant=tenant)
+    if before is not None:
+        rows = rows.filter(pk__lt=before[0])
+    return list(rows.order_by("-pk")[:limit])
 
 
 def _by_name(rows, tenant, limit, after):

@@ -166,8 +166,13 @@ def fires_beyond(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datet
 
 def has_missed(trigger: Trigger, now: datetime) -> bool:
     """Whether a fire of the trigger should have been planned long ago."""
-    since = _next_of(trigger, trigger.cursor_at) if trigger.cursor_at < now - OVERDUE_AFTER else None
-    return since is not None and since < now - OVERDUE_AFTER
+    return planned_late(trigger, now - OVERDUE_AFTER) is not None
+
+
+def planned_late(trigger: Trigger, before: datetime) -> datetime | None:
+    """The first fire of the trigger that is before ``before`` and no run yet; None: there is none."""
+    since = _next_of(trigger, trigger.cursor_at) if trigger.cursor_at < before else None
+    return since if since is not None and since < before else None
 
 
 def _next_of(trigger: Trigger, after: datetime, left_out: Collection[datetime] = ()) -> datetime | None:

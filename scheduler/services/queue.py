@@ -230,7 +230,13 @@ def end_runs(endings: Sequence[Ending], now: datetime) -> None:
     # Nobody waits for the runs of a job that was deleted.
     told = [
         FailedRun(
-            ending.entry.run_id, ending.entry.job.job_key, ending.entry.job.tenant, ending.reason[:255], ending.error
+            ending.entry.run_id,
+            ending.entry.run.scheduled_for,
+            ending.entry.job.job_key,
+            ending.entry.job.tenant,
+            ending.reason[:255],
+            ending.error,
+            ending.entry.job.tags,
         )
         for ending in failed
         if ending.entry.job.deleted_at is None

@@ -10,7 +10,8 @@ from datetime import datetime
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
 from runners.services.audit_retention import drop_old_events
 from scheduler.services.admit import admit
-from scheduler.services.alerts.causes import drop_old_alerts, watch_scheduler
+from scheduler.services.alerts.causes import drop_old_alerts
+from scheduler.services.alerts.watch import watch
 from scheduler.services.finish import time_out
 from scheduler.services.maintenance import end_expired_maintenance
 from scheduler.services.missed import skip_missed
@@ -73,7 +74,7 @@ CHORES: dict[str, Callable[[datetime, int], int]] = {
     "runners": drop_dead_runners,
     "heartbeats": drop_old_heartbeats,
     "tallies": fold_tallies,
-    "silence": watch_scheduler,
+    "alert_rules": watch,
     "alerts": drop_old_alerts,
 }
 

@@ -49,6 +49,7 @@ def set_up(jobs: int, runs: int) -> Demo:
     now = DatabaseClock().now()
     codes = _make_people()
     long_log = {}
+    _make_alerts(now)
     if jobs:
         seed_demo(jobs, runs, now)
         _make_misses(now)
@@ -87,6 +88,20 @@ def _make_misses(now: datetime) -> None:
     )
 
 
+def _make_alerts(now: datetime) -> None:
+    from runners.services.audit import SYSTEM
+    from scheduler.services.alerts.definitions import check_channel, create_channel, save_rule
+    from scheduler.services.alerts.exemptions import make_exemption
+
+    told = {"name": "ops", "kind": "webhook", "target": "https://hooks.example.org/key"}
+    channel = create_channel(told, now, SYSTEM, "default")
+    rule = {"name": "late", "kind": "missed", "channels": ["ops"], "job_glob": "billing:*", "throttle": "10m"}
+    save_rule(rule, now, SYSTEM, "default")
+    snooze = {"effect": "snooze", "rule": "late", "duration": "1h", "note": "the bank is down"}
+    make_exemption(snooze, now, SYSTEM, "default")
+    check_channel(channel.pk, now, SYSTEM, None)
+
+
 def _job() -> Job:
     """The one that pages of a job show: it has failed."""
     from scheduler.models import Job, Run
@@ -121,7 +136,7 @@ def _objects() -> dict[str, str]:
 
     from calendars.models import Calendar
     from runners.models import ApiClient, Runner
-    from scheduler.models import DeadLetter, Job, Run
+    from scheduler.models import AlertRule, DeadLetter, Job, Run
 
     newest = {
         "job_key": Job.objects.filter(pk=_job().pk),
@@ -131,6 +146,7 @@ def _objects() -> dict[str, str]:
         "runner_id": Runner.objects.order_by("pk"),
         "runner_pk": Runner.objects.order_by("pk"),
         "client_id": ApiClient.objects.order_by("pk"),
+        "rule_id": AlertRule.objects.order_by("pk"),
         "user_id": User.objects.filter(username="otto"),
     }
     found = {name: rows.first() for name, rows in newest.items()}

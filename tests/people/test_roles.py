@@ -37,7 +37,7 @@ def test_the_scopes_of_each_role():
     reading = {"jobs:read", "schedules:read", "calendars:read", "executions:read", "dead-letters:read", "runners:read"}
     assert scopes[VIEWER] == reading | {"alerts:read", "audit:read", "metrics:read"}
     acting = {"jobs:write", "jobs:register", "jobs:trigger", "schedules:write", "calendars:write", "executions:cancel"}
-    assert scopes[OPERATOR] == scopes[VIEWER] | acting | {"dead-letters:write", "runners:write"}
+    assert scopes[OPERATOR] == scopes[VIEWER] | acting | {"dead-letters:write", "runners:write", "alerts:snooze"}
     assert scopes[ADMIN] == {scope for scope in SCOPES if not scope.startswith("work:")}
     assert person_of(person("nobody")).scopes == frozenset()
     assert person_of(User.objects.create_superuser("root")).scopes == scopes[ADMIN]

@@ -316,6 +316,10 @@ PAGES = {
         {"since": "2026-03-02T00:00:00Z", "until": "2026-03-02T11:00:00Z", "seen_at": "2026-03-02T11:00:00Z"},
         "job.backfilled",
     ),
+    "alert-exemption-end": ({}, "alert_exemption.ended"),
+    "alert-rule-delete": ({}, "alert_rule.deleted"),
+    "alert-channel-test": ({}, "alert_channel.tested"),
+    "alert-channel-delete": ({}, "alert_channel.deleted"),
     "missed-dismiss": ({"seen_at": "2026-03-02T11:00:00Z"}, "job.missed_dismissed"),
     "runner-drain": ({"reason": "x"}, "runner.drained"),
     "runner-resume": ({}, "runner.resumed"),
@@ -332,6 +336,7 @@ OWN = {
     "cancel": {"run_id": "execution_id"},
     "rerun": {"run_id": "finished"},
     "runner-resume": {"runner_pk": "drained_pk"},
+    "alert-channel-delete": {"channel_id": "spare_channel"},
 }
 
 
@@ -458,7 +463,7 @@ TOLD_ELSEWHERE = {
     "unclaimed", "admit",  # whose turn it is
     "idempotency_keys", "dead_letters", "log_lines", "runs", "newest_runs", "instances", "heartbeats",  # end when said
     "tallies",  # the same sums in fewer rows
-    "silence", "alerts",  # are the log of alerts
+    "alert_rules", "alerts",  # are the log of alerts
 }  # fmt: skip
 
 

@@ -48,6 +48,11 @@ def plain_lanes():
         make.Lane.objects.create(tenant="default", route="r", priority=0)
 
 
+def twice_routed():
+    rule = make.AlertRuleFactory()
+    make.AlertRouteFactory(rule=rule, channel=make.channel_of(rule))
+
+
 def two_replays():
     original = make.RunFactory(dead=True)
     for _ in range(2):
@@ -86,7 +91,10 @@ OFFENCES: dict[str, list[Callable[[], None]]] = {
     "lane_one_per_route": [plain_lanes],
     "alert_channel_one_live_per_name": [twice(make.AlertChannelFactory, name="x")],
     "alert_rule_one_live_per_name": [twice(make.AlertRuleFactory, name="x")],
-    "alert_one_per_cause": [with_parent(make.AlertRuleFactory, "rule", make.AlertFactory, cause="run:1")],
+    "alert_exemption_says_why": [once(make.AlertExemptionFactory, note="")],
+    "alert_exemption_ends": [once(make.AlertExemptionFactory, until=NOW)],
+    "alert_route_once": [twice_routed],
+    "alert_one_per_cause": [with_parent(make.AlertRuleFactory, "rule", make.AlertFactory, cause="failed:1")],
     "alert_waits_until_its_outcome": [
         once(make.AlertFactory, next_at=None),
         once(make.AlertFactory, finished_at=NOW),

@@ -21,6 +21,8 @@ QUERIES = {
     "alert_to_send": (
         "SELECT * FROM scheduler_alert WHERE next_at IS NOT NULL AND next_at <= @INSTANT ORDER BY next_at LIMIT 1"
     ),
+    "alert_exemption_in_effect": ("SELECT * FROM scheduler_alertexemption WHERE ended_at IS NULL AND until > @INSTANT"),
+    "alert_open": "SELECT * FROM scheduler_alert WHERE rule_id = 1 AND ended_at IS NULL",
     "alert_by_job": "SELECT id FROM scheduler_alert WHERE rule_id = 1 AND job_key = 'a:b' AND began_at > @INSTANT",
     "audit_by_time": "SELECT * FROM runners_auditevent ORDER BY created_at DESC, id DESC LIMIT 100",
     "audit_by_target": (
@@ -172,15 +174,25 @@ def many_jobs_of_another_tenant() -> None:
     )
 
 
+def many_alerts_that_are_over() -> None:
+    rule = make.AlertRuleFactory(pk=1)
+    channel = make.channel_of(rule)
+    make.Alert.objects.bulk_create(
+        make.AlertFactory.build(rule=rule, channel=channel, ended_at=NOW) for _ in range(1000)
+    )
+
+
 def many_alerts_of_a_rule() -> None:
     rule = make.AlertRuleFactory(pk=1)
+    channel = make.channel_of(rule)
     make.Alert.objects.bulk_create(
-        make.AlertFactory.build(rule=rule, channel=rule.channel, job_key=f"a:{n}", began_at=NOW) for n in range(1000)
+        make.AlertFactory.build(rule=rule, channel=channel, job_key=f"a:{n}", began_at=NOW) for n in range(1000)
     )
 
 
 FILLED = {
     "alert_by_job": many_alerts_of_a_rule,
+    "alert_open": many_alerts_that_are_over,
     "instance_by_deposed_at": many_instances,
     "job_by_tenant": many_jobs_of_another_tenant,
 }

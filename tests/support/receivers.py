@@ -14,10 +14,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Webhook:
-    """``status`` is what it answers; 0: nothing, until it is closed. ``seen``: headers and body of each request."""
+    """``status`` is what it answers; 0: nothing, until it is closed. ``location``: where a redirect leads.
+    ``seen``: headers and body of each request."""
 
     url: str = ""
     status: int = 204
+    location: str = "/elsewhere"
     seen: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
 
@@ -39,7 +41,7 @@ def webhook() -> Iterator[Webhook]:
                 hook.closing.wait(60)
                 return
             self.send_response(status)
-            self.send_header("Location", "/elsewhere")
+            self.send_header("Location", hook.location)
             self.send_header("Content-Length", "0")
             self.end_headers()
 

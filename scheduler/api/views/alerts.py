@@ -1,4 +1,4 @@
-"""/v1/alert-channels, /v1/alert-rules, /v1/alerts (ours): who is told when something goes wrong, and of what."""
+"""/v1/alert-channels, -rules, -exemptions, /v1/alerts (ours): who is told when something goes wrong, and of what."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from scheduler.api.paging import list_answer
 from scheduler.api.views.audit import pk_part
 from scheduler.api.views.jobs import actor_of
 from scheduler.domain.inputs import choice_of, slug_of
-from scheduler.models import Alert
-from scheduler.queries.alerts import alert_list, channel_list, rule_list
+from scheduler.models import Alert, AlertRule
+from scheduler.queries.alerts import alert_list, channel_list, exemption_list, rule_detail, rule_list
 from scheduler.services.alerts.definitions import (
     check_channel,
     create_channel,
-    create_rule,
     delete_channel,
     delete_rule,
+    save_rule,
 )
+from scheduler.services.alerts.exemptions import end_exemption, make_exemption
 from scheduler.services.jobs import DEFAULT_TENANT
 
 
@@ -64,7 +65,7 @@ class AlertChannels(ApiView):
 
     @openapi.documented(
         "createAlertChannel",
-        "Make a channel: a webhook, whose requests are signed with the secret of the answer, or a mail address.",
+        "Make a channel: a webhook, signed with the secret of the answer, a mail address, or apprise.",
         {201: alerts_schema.MadeAlertChannelAnswer},
         body=alerts_schema.AlertChannelBody,
         refuses=(400, 409, 413),
@@ -119,22 +120,89 @@ class AlertRules(ApiView):
 
     @openapi.documented(
         "createAlertRule",
-        "Make a rule: what is told to which channel.",
+        "Make a rule: what is told to which channels.",
         {201: alerts_schema.AlertRuleAnswer},
         body=alerts_schema.AlertRuleBody,
         refuses=(400, 409, 413),
     )
     def post(self, request: Request) -> Response:
         values, tenant = _said(self)
-        return Response(alerts_schema.rule_body(create_rule(values, self.now, actor_of(self), tenant)), status=201)
+        rule = save_rule(values, self.now, actor_of(self), tenant)
+        return Response(alerts_schema.rule_body(rule), status=201)
 
 
 class OneAlertRule(ApiView):
-    required_scope = {"DELETE": "alerts:write"}
+    required_scope = {"GET": "alerts:read", "PUT": "alerts:write", "DELETE": "alerts:write"}
+
+    @openapi.documented("getAlertRule", "A rule.", {200: alerts_schema.AlertRuleAnswer}, refuses=(404,))
+    def get(self, request: Request, rule_id: str) -> Response:
+        return Response(alerts_schema.rule_body(_rule(rule_id, self.principal.tenant)))
+
+    @openapi.documented(
+        "editAlertRule",
+        "Change a rule; what is missing stays as it is, null is as in a new one.",
+        {200: alerts_schema.AlertRuleAnswer},
+        body=alerts_schema.AlertRuleBody,
+        refuses=(400, 404, 409, 413),
+    )
+    def put(self, request: Request, rule_id: str) -> Response:
+        values = dict(self.body)
+        number = _number(rule_id, "alert rule")
+        save_rule(values, self.now, actor_of(self), self.principal.tenant, number)
+        return Response(alerts_schema.rule_body(_rule(rule_id, self.principal.tenant)))
 
     @openapi.documented("deleteAlertRule", "Delete a rule.", {204: None}, refuses=(404,))
     def delete(self, request: Request, rule_id: str) -> Response:
         delete_rule(_number(rule_id, "alert rule"), self.now, actor_of(self), self.principal.tenant)
+        return Response(status=204)
+
+
+def _rule(rule_id: str, tenant: str | None) -> AlertRule:
+    rule = rule_detail(_number(rule_id, "alert rule"), tenant)
+    if rule is None:
+        raise NotFound("There is no such alert rule.")
+    return rule
+
+
+class AlertExemptions(ApiView):
+    required_scope = {"GET": "alerts:read", "POST": "alerts:snooze"}
+
+    @openapi.documented(
+        "listAlertExemptions",
+        "The exemptions in effect, newest first.",
+        {200: openapi.listed(alerts_schema.AlertExemptionAnswer)},
+        parameters=[*openapi.PAGING],
+        refuses=(400,),
+    )
+    def get(self, request: Request) -> Response:
+        return list_answer(
+            request,
+            lambda limit, before: exemption_list(self.now, tenant=self.principal.tenant, limit=limit, before=before),
+            body=alerts_schema.exemption_body,
+            key=lambda row: (row.pk,),
+            key_parts=(pk_part,),
+        )
+
+    @openapi.documented(
+        "createAlertExemption",
+        "Let rules not tell, or tell differently, for a time: snooze, disable or override.",
+        {201: alerts_schema.AlertExemptionAnswer},
+        body=alerts_schema.AlertExemptionBody,
+        refuses=(400, 409, 413),
+    )
+    def post(self, request: Request) -> Response:
+        values, tenant = _said(self)
+        row = make_exemption(values, self.now, actor_of(self), tenant)
+        return Response(alerts_schema.exemption_body(row), status=201)
+
+
+class OneAlertExemption(ApiView):
+    required_scope = {"DELETE": "alerts:snooze"}
+
+    @openapi.documented("endAlertExemption", "End an exemption before its time.", {204: None}, refuses=(404,))
+    def delete(self, request: Request, exemption_id: str) -> Response:
+        number = _number(exemption_id, "alert exemption")
+        end_exemption(number, self.now, actor_of(self), self.principal.tenant)
         return Response(status=204)
 
 

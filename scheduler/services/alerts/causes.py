@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from croniq_site.kernel.database import WRITE_BATCH_ROWS, one_at_a_time, write_transaction
+from croniq_site.kernel.database import WRITE_BATCH_ROWS
 from croniq_site.kernel.ids import uuid7
-from scheduler.domain.alerts import matches
-from scheduler.models import Alert, AlertRule
-from scheduler.queries.trouble import pulse
+from scheduler.domain.alerts import is_about
+from scheduler.models import Alert, AlertExemption, AlertRule
+from scheduler.queries.alert_exemptions import exemptions_at
 
 KEPT = timedelta(days=30)
 """So long an alert stays in the log after it was made."""
 ERROR_MOST = 1000
-FINDING = 0x616C7274
-"""The number of the lock under which silences are found."""
+MOMENTS = (Alert.Event.RECOVERED, Alert.Event.DIGEST, Alert.Event.TEST)
+"""What is over when it is made."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,12 @@ class FailedRun:
     """A run that failed for good."""
 
     run_id: UUID
+    scheduled_for: datetime
     job_key: str
     tenant: str
     reason: str
     error: str
+    tags: list[str] = field(default_factory=list)
 
 
 def tell_of_failures(runs: Iterable[FailedRun], now: datetime) -> None:
@@ -37,83 +39,70 @@ def tell_of_failures(runs: Iterable[FailedRun], now: datetime) -> None:
 
     One query where there is no rule.
     """
-    rules = list(AlertRule.objects.filter(kind=AlertRule.Kind.FAILED, deleted_at__isnull=True))
+    failed = AlertRule.objects.filter(kind=AlertRule.Kind.FAILED, deleted_at__isnull=True)
+    rules = list(failed.prefetch_related("routes"))
     if not rules:
         return
-    _write(
-        alert_of(
-            rule,
-            Alert.Event.FAILED,
-            f"run:{run.run_id}",
-            now,
-            job_key=run.job_key,
-            detail={"execution_id": str(run.run_id), "reason": run.reason, "error": run.error[:ERROR_MOST]},
-        )
+    exemptions = exemptions_at(now)
+    write_alerts(
+        alert
         for run in runs
         for rule in rules
-        if rule.tenant == run.tenant and matches(rule.job_glob, run.job_key)
+        if rule.tenant == run.tenant
+        and is_about(rule.job_glob, rule.tags, run.job_key, run.tags)
+        and not exemptions.is_disabled(rule, run.job_key)
+        for alert in alerts_of(
+            rule,
+            Alert.Event.FAILED,
+            f"failed:{run.run_id}",
+            now,
+            job_key=run.job_key,
+            detail={
+                "execution_id": str(run.run_id),
+                "scheduled_for": run.scheduled_for.isoformat(),
+                "reason": run.reason,
+                "error": run.error[:ERROR_MOST],
+            },
+        )
     )
 
 
-def alert_of(
+def alerts_of(
     rule: AlertRule, event: str, cause: str, now: datetime, *, job_key: str = "", detail: dict[str, Any]
-) -> Alert:
-    return Alert(
-        id=uuid7(now),
-        rule=rule,
-        channel_id=rule.channel_id,
-        tenant=rule.tenant,
-        event=event,
-        cause=cause,
-        job_key=job_key,
-        detail=detail,
-        created_at=now,
-        next_at=now,
-    )
+) -> list[Alert]:
+    """One for each channel of the rule."""
+    return [
+        Alert(
+            id=uuid7(now),
+            rule=rule,
+            channel_id=route.channel_id,
+            tenant=rule.tenant,
+            event=event,
+            cause=cause,
+            job_key=job_key,
+            detail=detail,
+            created_at=now,
+            next_at=now,
+            ended_at=now if event in MOMENTS else None,
+        )
+        for route in rule.routes.all()
+    ]
 
 
-def _write(alerts: Iterable[Alert]) -> int:
+def write_alerts(alerts: Iterable[Alert]) -> int:
     """Write those whose cause is not known yet. Who comes second with a cause changes nothing."""
     return len(Alert.objects.bulk_create(list(alerts), batch_size=WRITE_BATCH_ROWS, ignore_conflicts=True))
 
 
-def watch_scheduler(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
-    """Begin and end silences of the scheduler: a chore of the reaper; returns how many alerts it wrote.
-
-    The scheduler is silent for a rule when no materializer has finished a pass for the rule's grace. That is told once
-    however many find it and however long it lasts, and so is its end.
-    """
-    rules = AlertRule.objects.filter(kind=AlertRule.Kind.SCHEDULER_SILENT, deleted_at__isnull=True)
-    if not rules.exists():
-        return 0
-    written = 0
-    with write_transaction(), one_at_a_time(FINDING):
-        # Read once the lock is held: a pass that ended meanwhile is no silence.
-        last_tick = pulse().ticks.get("materialize")
-        for rule in rules.order_by("pk")[:limit]:
-            written += _watch(rule, last_tick, now)
-    return written
-
-
-def _watch(rule: AlertRule, last_tick: datetime | None, now: datetime) -> int:
-    silence = Alert.objects.filter(rule=rule, event=Alert.Event.SILENT, ended_at__isnull=True).first()
-    since = max(last_tick or rule.created_at, rule.created_at)
-    if silence is None:
-        if now - since <= timedelta(seconds=rule.grace_seconds):
-            return 0
-        detail = {"since": since.isoformat(timespec="seconds")}
-        return _write([alert_of(rule, Alert.Event.SILENT, f"silent:{since.isoformat()}", now, detail=detail)])
-    if last_tick is None or last_tick <= silence.created_at:
-        return 0
-    Alert.objects.filter(pk=silence.pk, ended_at__isnull=True).update(ended_at=now)
-    detail = {**silence.detail, "until": last_tick.isoformat(timespec="seconds")}
-    return _write([alert_of(rule, Alert.Event.RECOVERED, f"recovered:{silence.pk}", now, detail=detail)])
-
-
 def drop_old_alerts(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
-    """Delete alerts that are older than `KEPT`, oldest first; what waits and a silence that goes on stay."""
+    """Delete alerts that are older than `KEPT`, oldest first, and exemptions that have been over for so long; what
+    waits and what goes on stays, but for failures."""
     # Ids are in the order of creation, so the oldest are found without an index on the instant.
-    oldest = Alert.objects.filter(next_at__isnull=True).exclude(event=Alert.Event.SILENT, ended_at__isnull=True)
+    oldest = Alert.objects.filter(next_at__isnull=True).exclude(
+        ended_at__isnull=True, event__in=[event for event in Alert.Event if event != Alert.Event.FAILED]
+    )
     found = oldest.order_by("pk").values_list("pk", "created_at")[:limit]
     old = [pk for pk, created_at in found if created_at < now - KEPT]
-    return Alert.objects.filter(pk__in=old, next_at__isnull=True).delete()[0] if old else 0
+    gone = Alert.objects.filter(pk__in=old, next_at__isnull=True).delete()[0] if old else 0
+    over = AlertExemption.objects.filter(until__lt=now - KEPT).order_by("pk").values_list("pk", flat=True)[:limit]
+    return gone + AlertExemption.objects.filter(pk__in=list(over)).delete()[0]

@@ -13,9 +13,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from calendars.domain.closed_days import closed_until
+from calendars.domain.errors import InvalidField
+from calendars.queries.specs import calendar_spec
 from croniq_site.kernel.database import write_transaction
 from scheduler.domain.alerts import ATTEMPTS_MOST, wait_after
-from scheduler.models import Alert, AlertChannel
+from scheduler.models import Alert, AlertChannel, AlertRule
+from scheduler.queries.alert_exemptions import exemptions_at
 from scheduler.services.alerts.transports import NotDelivered, send
 
 _log = logging.getLogger(__name__)
@@ -23,6 +27,8 @@ _log = logging.getLogger(__name__)
 LEASE = timedelta(seconds=120)
 """So long an alert is its sender's. A sender gives up much sooner (`transports.SECONDS_MOST`)."""
 _SAID = (Alert.State.WAITING, Alert.State.DELIVERED)
+_FREE = (Alert.Event.RECOVERED, Alert.Event.DIGEST, Alert.Event.TEST)
+"""What no throttle holds back, and does not count for one."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +60,17 @@ def deliver_next(now: datetime) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Hold:
+    """Not now: at ``until`` it is looked at again, if it still lasts."""
+
+    until: datetime
+    why: Alert.State
+
+
 def claim_alert(now: datetime) -> Sending | None:
-    """Take the alert that has been due for longest, or say that there is none. Those that the throttle of their rule
-    holds back, and those whose rule or channel was deleted, get their outcome on the way."""
+    """Take the alert that has been due for longest, or say that there is none. What is not to be said gets its outcome
+    on the way, or waits."""
     due = Alert.objects.filter(next_at__lte=now)
     while due.exists():
         with write_transaction():
@@ -65,26 +79,46 @@ def claim_alert(now: datetime) -> Sending | None:
             alert = due.select_related("rule", "channel").order_by("next_at", "pk").first()
             if alert is None:
                 return None
-            outcome = _outcome_without_sending(alert, now)
+            decision = _decision(alert, now)
             mine = Alert.objects.filter(pk=alert.pk, attempt=alert.attempt, next_at__lte=now)
-            if outcome is not None:
-                mine.update(state=outcome, next_at=None, finished_at=now)
-                continue
-            if mine.update(attempt=alert.attempt + 1, began_at=now, next_at=now + LEASE):
+            if isinstance(decision, Hold):
+                mine.update(next_at=decision.until, held=decision.why)
+            elif decision is not None:
+                mine.update(state=decision, next_at=None, finished_at=now, held="")
+            elif mine.update(attempt=alert.attempt + 1, began_at=now, next_at=now + LEASE, held=""):
                 return Sending(alert.pk, alert.attempt + 1, alert.channel, message_of(alert))
     return None
 
 
-def _outcome_without_sending(alert: Alert, now: datetime) -> Alert.State | None:
-    if alert.channel.deleted_at is not None or (alert.rule is not None and alert.rule.deleted_at is not None):
+def _decision(alert: Alert, now: datetime) -> Alert.State | Hold | None:
+    """Why it is not sent now; None: it is."""
+    rule = alert.rule
+    if alert.channel.deleted_at is not None or (rule is not None and rule.deleted_at is not None):
         return Alert.State.DROPPED
     if alert.attempt >= ATTEMPTS_MOST:  # whoever made the last one never said how it went
         return Alert.State.FAILED
-    if alert.attempt or alert.rule is None or not alert.job_key or not alert.rule.throttle_seconds:
+    if alert.attempt or rule is None:
         return None
-    since = now - timedelta(seconds=alert.rule.throttle_seconds)
-    said = Alert.objects.filter(rule=alert.rule, job_key=alert.job_key, began_at__gt=since, state__in=_SAID)
-    return Alert.State.THROTTLED if said.exists() else None
+    exemptions = exemptions_at(now)
+    snoozed, quiet = exemptions.snoozed_until(rule, alert.job_key), _quiet_until(rule, now)
+    hold = Hold(snoozed, Alert.State.SNOOZED) if snoozed else Hold(quiet, Alert.State.QUIET) if quiet else None
+    if hold is not None:
+        # A failure is a moment, of which nobody wants to hear later; what lasts is told if it lasts until then.
+        return hold.why if alert.event == Alert.Event.FAILED else hold
+    throttle = exemptions.throttle_of(rule, alert.job_key)
+    if not throttle or alert.event in _FREE:
+        return None
+    said = Alert.objects.filter(rule=rule, job_key=alert.job_key, channel=alert.channel, began_at__gt=now - throttle)
+    return Alert.State.THROTTLED if said.filter(state__in=_SAID).exclude(event__in=_FREE).exists() else None
+
+
+def _quiet_until(rule: AlertRule, now: datetime) -> datetime | None:
+    if rule.calendar is None:
+        return None
+    try:
+        return closed_until(calendar_spec(rule.calendar), now)
+    except InvalidField:
+        return None  # a calendar that is broken keeps nothing quiet
 
 
 def message_of(alert: Alert) -> dict[str, Any]:

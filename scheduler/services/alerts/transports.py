@@ -1,10 +1,14 @@
-"""How an alert goes out: a signed webhook, a mail. Nothing here touches the database."""
+"""How an alert goes out: a signed webhook, a mail, a service of apprise. Nothing here touches the database."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import smtplib
 import ssl
+import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
@@ -21,8 +25,9 @@ from scheduler.models import AlertChannel
 
 SECONDS_MOST = 10.0
 """For a request from its first byte to the status of its answer, and for each step of a mail."""
-
-
+APPRISE_SECONDS_MOST = 30.0
+"""For the whole of a message over apprise; then its process is ended."""
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 ALLOW = "CRONIQ_ALERT_HTTP_ALLOW"
 
 
@@ -34,6 +39,8 @@ def send(channel: AlertChannel, message: Mapping[str, Any], now: datetime) -> No
     """Send ``message`` over the channel. Raises NotDelivered."""
     if channel.kind == AlertChannel.Kind.WEBHOOK:
         asyncio.run(_post(channel, message, now))
+    elif channel.kind == AlertChannel.Kind.APPRISE:
+        _apprise(channel, message)
     else:
         _mail(channel, message)
 
@@ -69,13 +76,40 @@ async def _post(channel: AlertChannel, message: Mapping[str, Any], now: datetime
         raise NotDelivered(f"{where}: no answer ({type(error).__name__})") from None
 
 
+def _apprise(channel: AlertChannel, message: Mapping[str, Any]) -> None:
+    where = shown_target(channel.target)
+    title, _, body = text_of(message).partition("\n\n")
+    said = {"url": channel.target, "title": title, "body": body, "allow": settings.CRONIQ_ALERT_HTTP_ALLOW}
+    # Nothing of this process's environment: it has the database's password in it.
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    try:
+        # Ours alone: the path is this interpreter's, and what is said goes through a pipe.
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "scheduler.services.alerts.apprise_process"],
+            input=json.dumps(said),
+            cwd=settings.BASE_DIR,
+            env={**environment, "PYTHONPATH": str(settings.BASE_DIR)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            timeout=APPRISE_SECONDS_MOST,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise NotDelivered(f"{where} did not answer within {APPRISE_SECONDS_MOST:g} s") from None
+    if done.returncode:
+        lines = done.stdout.splitlines()
+        why = lines[-1] if lines else f"its process ended with {done.returncode}"
+        raise NotDelivered(f"{where}: {why.replace('--http-allow', ALLOW)}")
+
+
 def _mail(channel: AlertChannel, message: Mapping[str, Any]) -> None:
     server = settings.CRONIQ_SMTP
     if server is None:
         raise NotDelivered("no mail goes out: CRONIQ_SMTP_URL is not set")
     connection = get_connection("django.core.mail.backends.smtp.EmailBackend", timeout=SECONDS_MOST, **server)
     mail = EmailMessage(
-        subject_of(message["event"], message["job_key"]),
+        subject_of(message),
         text_of(message),
         settings.CRONIQ_MAIL_FROM,
         [channel.target],

@@ -14,7 +14,14 @@ from rest_framework.test import APIClient
 from runners.services.clients import create_client
 from scheduler.api.views.site import openapi_document
 from scheduler.models import Job
-from tests.factories import NOW, AlertChannelFactory, AlertRuleFactory, ApiKeyFactory, DeadLetterFactory
+from tests.factories import (
+    NOW,
+    AlertChannelFactory,
+    AlertExemptionFactory,
+    AlertRuleFactory,
+    ApiKeyFactory,
+    DeadLetterFactory,
+)
 
 DURATION = "A number and one of s, m, h, d"
 
@@ -90,7 +97,8 @@ BASES: dict[str, dict[str, Any]] = {
     "ApiClientBody": {"name": "hostile", "scopes": ["jobs:read"]},
     "GroupBody": {"max_concurrent": 5},
     "AlertChannelBody": {"name": "hostile", "kind": "email", "target": "ops@example.org"},
-    "AlertRuleBody": {"name": "hostile", "kind": "failed", "channel": "hostile-channel"},
+    "AlertRuleBody": {"name": "hostile", "kind": "failed", "channels": ["hostile-channel"]},
+    "AlertExemptionBody": {"effect": "snooze", "duration": "1h", "note": "hostile"},
     "RegisterBody": {"job_key": "host:ile", "schedule": "5m"},
     "TriggerBody": {"job_key": "test:job"},
     "BackfillBody": {"from": "2026-03-01T12:00:00Z", "until": "2026-03-02T11:00:00Z", "dry_run": True},
@@ -163,6 +171,7 @@ def paths(everything: dict[str, Any]) -> dict[str, str]:
         "{key_id}": str(key.pk),
         "{name}": "some-group",
         "{channel_id}": str(told.pk),
+        "{exemption_id}": str(AlertExemptionFactory().pk),
         "{rule_id}": str(AlertRuleFactory(channel=told).pk),
     }
 

@@ -6,6 +6,7 @@ CAUSES = "tests/scheduler/alerts/test_causes.py::"
 DELIVERY = "tests/scheduler/alerts/test_delivery.py::"
 DEFINITIONS = "tests/scheduler/alerts/test_definitions.py::"
 FINDER = "scheduler/services/alerts/causes.py"
+LOOKS = "scheduler/queries/alert_conditions.py"
 SENDER = "scheduler/services/alerts/deliver.py"
 TRANSPORT = "scheduler/services/alerts/transports.py"
 
@@ -25,22 +26,22 @@ RECORDS = [
         name="alert-rules-of-the-tenant",
         mechanism="A rule tells of its own tenant's jobs.",
         file=FINDER,
-        old="if rule.tenant == run.tenant and matches(",
-        new="if matches(",
+        old="        if rule.tenant == run.tenant\n        and is_about(",
+        new="        if is_about(",
         red=[CAUSES + "test_nobody_is_told_of_what_is_not_his"],
     ),
     Mutation(
         name="alert-silence-once",
         mechanism="A silence that is told goes on as the same one.",
-        file=FINDER,
-        old="    if last_tick is None or last_tick <= silence.created_at:\n        return 0\n",
-        new="",
+        file=LOOKS,
+        old="    yield since.isoformat(), Condition(since, detail",
+        new="    yield now.isoformat(), Condition(since, detail",
         red=[CAUSES + "test_a_silence_is_told_once_after_its_grace_and_its_end_once"],
     ),
     Mutation(
         name="alert-silence-by-passes",
         mechanism="A materializer lives by the passes that it finishes, and no other process counts.",
-        file=FINDER,
+        file=LOOKS,
         old='pulse().ticks.get("materialize")',
         new="max(pulse().ticks.values(), default=None)",
         red=[CAUSES + "test_one_materializer_of_many_is_enough_and_other_processes_are_none"],
@@ -49,8 +50,8 @@ RECORDS = [
         name="alert-claim-is-guarded",
         mechanism="Whoever claims an alert makes it nobody else's for its lease.",
         file=SENDER,
-        old="began_at=now, next_at=now + LEASE)",
-        new="began_at=now)",
+        old='began_at=now, next_at=now + LEASE, held="")',
+        new='began_at=now, held="")',
         red=[
             DELIVERY + "test_what_a_dead_sender_had_is_sent_after_its_lease_with_the_same_id",
             DELIVERY + "test_who_lost_an_alert_that_is_being_sent_again_says_nothing_about_it",

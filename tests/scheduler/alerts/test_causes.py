@@ -9,12 +9,22 @@ from django.db import transaction
 
 from runners.models import Heartbeat
 from scheduler.domain.work import Ack, AckStatus
-from scheduler.models import Alert, QueueEntry
-from scheduler.services.alerts.causes import KEPT, drop_old_alerts, watch_scheduler
+from scheduler.models import Alert, AlertExemption, QueueEntry
+from scheduler.services.alerts.causes import KEPT, drop_old_alerts
+from scheduler.services.alerts.watch import watch
 from scheduler.services.finish import finish
 from scheduler.services.release import bury
 from scheduler.workers import reaper
-from tests.factories import AlertFactory, AlertRuleFactory, HeartbeatFactory, JobFactory, QueueEntryFactory
+from tests.factories import (
+    AlertChannelFactory,
+    AlertExemptionFactory,
+    AlertFactory,
+    AlertRuleFactory,
+    HeartbeatFactory,
+    JobFactory,
+    QueueEntryFactory,
+    channel_of,
+)
 from tests.support.races import together
 
 pytestmark = pytest.mark.django_db
@@ -43,10 +53,16 @@ def test_a_run_that_failed_for_good_is_told_with_what_it_died_of(now, letters):
     entry = last_claim(dead_letter_enabled=letters)
     fail(entry, now)
     (alert,) = Alert.objects.all()
-    assert (alert.rule, alert.channel, alert.event, alert.job_key) == (rule, rule.channel, "failed", "billing:month")
+    assert (alert.rule, alert.channel, alert.event, alert.job_key) == (
+        rule,
+        channel_of(rule),
+        "failed",
+        "billing:month",
+    )
     assert (alert.state, alert.next_at, alert.attempt) == ("waiting", now, 0)
     assert alert.detail == {
         "execution_id": str(entry.run_id),
+        "scheduled_for": entry.run.scheduled_for.isoformat(),
         "reason": "retries_exhausted",
         "error": "exit code 3",
     }
@@ -83,6 +99,21 @@ def test_nobody_is_told_of_what_is_not_his(now, rule, job):
     assert told() == []
 
 
+def test_a_rule_of_tags_is_about_jobs_with_any_of_them(now):
+    AlertRuleFactory(tags=["money", "night"])
+    fail(last_claim("a:night", tags=["night", "x"]), now)
+    fail(last_claim("a:day", tags=["x"]), now)
+    assert told() == [("failed", "a:night")]
+
+
+def test_a_rule_tells_all_its_channels_once_each(now):
+    channels = [AlertChannelFactory() for _ in range(2)]
+    AlertRuleFactory(channel=channels)
+    fail(last_claim(), now)
+    assert {alert.channel for alert in Alert.objects.all()} == set(channels)
+    assert told() == [("failed", "billing:month")] * 2
+
+
 def test_each_rule_that_is_about_a_run_tells_of_it(now):
     AlertRuleFactory(job_glob="billing:*")
     AlertRuleFactory(job_glob="*:month")
@@ -111,20 +142,20 @@ def silent_rule(now, **fields):
 def test_a_silence_is_told_once_after_its_grace_and_its_end_once(now):
     rule = silent_rule(now)
     beat = HeartbeatFactory(kind="materialize", beat_at=now, tick_at=now)
-    watch_scheduler(now + MINUTE)
+    watch(now + MINUTE)
     assert told() == []
     for minutes in (2, 3, 4):
-        watch_scheduler(now + minutes * MINUTE)
+        watch(now + minutes * MINUTE)
     assert told() == [("silent", "")]
     Heartbeat.objects.filter(pk=beat.pk).update(tick_at=now + 5 * MINUTE)
     for minutes in (5, 6):
-        watch_scheduler(now + minutes * MINUTE)
+        watch(now + minutes * MINUTE)
     assert told() == [("silent", ""), ("recovered", "")]
     silence, end = Alert.objects.filter(rule=rule).order_by("created_at")
     assert (silence.ended_at, silence.detail) == (now + 5 * MINUTE, {"since": now.isoformat()})
-    assert end.detail == {"since": now.isoformat(), "until": (now + 5 * MINUTE).isoformat()}
+    assert end.detail == {"since": now.isoformat(), "of": "silent", "until": (now + 5 * MINUTE).isoformat()}
     # The next one is another one.
-    watch_scheduler(now + 9 * MINUTE)
+    watch(now + 9 * MINUTE)
     assert told() == [("silent", ""), ("recovered", ""), ("silent", "")]
 
 
@@ -132,25 +163,25 @@ def test_one_materializer_of_many_is_enough_and_other_processes_are_none(now):
     silent_rule(now)
     HeartbeatFactory(kind="materialize", tick_at=now - 9 * MINUTE)
     HeartbeatFactory(kind="materialize", tick_at=now)
-    watch_scheduler(now + SECOND)
+    watch(now + SECOND)
     assert told() == []
     HeartbeatFactory(kind="reap", tick_at=now + 5 * MINUTE)
-    watch_scheduler(now + 5 * MINUTE)
+    watch(now + 5 * MINUTE)
     assert told() == [("silent", "")]
 
 
 def test_a_materializer_that_hangs_is_silent_however_often_it_beats(now):
     silent_rule(now)
     HeartbeatFactory(kind="materialize", beat_at=now, tick_at=now - 2 * MINUTE)
-    watch_scheduler(now)
+    watch(now)
     assert told() == [("silent", "")]
 
 
 def test_where_no_materializer_ever_was_the_grace_begins_with_the_rule(now):
     rule = AlertRuleFactory(kind="scheduler_silent", grace_seconds=60, created_at=now)
-    watch_scheduler(now + MINUTE)
+    watch(now + MINUTE)
     assert told() == []
-    watch_scheduler(now + 2 * MINUTE)
+    watch(now + 2 * MINUTE)
     assert [alert.rule for alert in Alert.objects.all()] == [rule]
 
 
@@ -158,17 +189,17 @@ def test_where_no_materializer_ever_was_the_grace_begins_with_the_rule(now):
 def test_many_reapers_that_find_a_silence_at_once_tell_it_once(now):
     silent_rule(now)
     HeartbeatFactory(kind="materialize", tick_at=now)
-    together([lambda n=n: watch_scheduler(now + 2 * MINUTE + n * SECOND) for n in range(4)])
+    together([lambda n=n: watch(now + 2 * MINUTE + n * SECOND) for n in range(4)])
     assert told() == [("silent", "")]
     Heartbeat.objects.update(tick_at=now + 3 * MINUTE)
-    together([lambda n=n: watch_scheduler(now + 3 * MINUTE + n * SECOND) for n in range(4)])
+    together([lambda n=n: watch(now + 3 * MINUTE + n * SECOND) for n in range(4)])
     assert told() == [("silent", ""), ("recovered", "")]
 
 
 def test_the_reaper_watches(now):
     silent_rule(now)
     reaped = reaper.run_once(now)
-    assert (reaped.done["silence"], told()) == (1, [("silent", "")])
+    assert (reaped.done["alert_rules"], told()) == (1, [("silent", "")])
 
 
 # Retention
@@ -185,3 +216,10 @@ def test_old_alerts_go_and_what_waits_or_goes_on_stays(now):
     ]
     assert (drop_old_alerts(now), drop_old_alerts(now)) == (1, 0)
     assert set(Alert.objects.all()) == set(kept)
+
+
+def test_exemptions_that_have_long_been_over_go(now):
+    AlertExemptionFactory(created_at=now - KEPT - 2 * MINUTE, until=now - KEPT - SECOND)
+    kept = AlertExemptionFactory(created_at=now - KEPT - 2 * MINUTE, until=now - KEPT)
+    assert (drop_old_alerts(now), drop_old_alerts(now)) == (1, 0)
+    assert AlertExemption.objects.get() == kept

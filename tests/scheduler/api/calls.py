@@ -17,7 +17,8 @@ from runners.services.audit import Actor
 from runners.services.clients import create_client, make_key
 from runners.services.people import create_person
 from scheduler.models import Run
-from scheduler.services.alerts.definitions import create_channel, create_rule
+from scheduler.services.alerts.definitions import create_channel, save_rule
+from scheduler.services.alerts.exemptions import make_exemption
 from scheduler.services.calendars import edit_calendar
 from scheduler.services.groups import save_group
 from scheduler.services.jobs import deactivate, save_job
@@ -125,7 +126,8 @@ def build_world(tenant: str, now: datetime) -> World:
     spare_told = create_channel(
         {"name": f"{tenant}-hook", "kind": "webhook", "target": "https://b.example/x"}, now, ACTOR, tenant
     )
-    rule = create_rule({"name": f"{tenant}-rule", "kind": "failed", "channel": f"{tenant}-mail"}, now, ACTOR, tenant)
+    rule = save_rule({"name": f"{tenant}-rule", "kind": "failed", "channels": [told.name]}, now, ACTOR, tenant)
+    exempt = make_exemption({"effect": "snooze", "duration": "1h", "note": f"{tenant} note"}, now, ACTOR, tenant)
     AlertFactory(rule=rule, channel=told, tenant=tenant, job_key=job.job_key)
     edits = AuditEvent.objects.filter(tenant=tenant)
     return World(
@@ -153,6 +155,7 @@ def build_world(tenant: str, now: datetime) -> World:
             "channel": told.name,
             "spare_channel": spare_told.pk,
             "rule_id": rule.pk,
+            "exemption_id": exempt.pk,
             "runner_id": runner.runner_id,
             "runner_pk": runner.pk,
             "drained": drained.runner_id,
@@ -254,8 +257,13 @@ WRITES: dict[str, Write] = {
     "DELETE /v1/alert-channels/{channel_id}": Write({}, "alert_channel.deleted", {"channel_id": "{spare_channel}"}),
     "POST /v1/alert-channels/{channel_id}/test": Write({}, "alert_channel.tested"),
     "POST /v1/alert-rules": Write(
-        {"name": "{tenant}-new", "kind": "failed", "channel": "{channel}"}, "alert_rule.created"
+        {"name": "{tenant}-new", "kind": "failed", "channels": ["{channel}"]}, "alert_rule.created"
     ),
+    "PUT /v1/alert-rules/{rule_id}": Write(
+        {"name": "{tenant}-rule", "kind": "failed", "channels": ["{channel}"], "throttle": "1m"}, "alert_rule.updated"
+    ),
+    "POST /v1/alert-exemptions": Write({"effect": "snooze", "duration": "1h", "note": "x"}, "alert_exemption.created"),
+    "DELETE /v1/alert-exemptions/{exemption_id}": Write({}, "alert_exemption.ended"),
     "DELETE /v1/alert-rules/{rule_id}": Write({}, "alert_rule.deleted"),
     "DELETE /v1/runners/{runner_id}": Write({}, "runner.released"),
     "POST /v1/runners/{runner_id}/drain": Write({"reason": "x"}, "runner.drained"),

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from runners.api.parsers import MOST_BYTES
 from scheduler.models import Job, Run, Trigger
-from tests.factories import ApiKeyFactory, JobFactory, RunnerFactory
+from tests.factories import AlertRuleFactory, ApiKeyFactory, JobFactory, RunnerFactory
 from tests.scheduler.api.test_access import METHODS, path_of
 
 WRITES = [
@@ -39,6 +39,7 @@ def paths(everything):
             "<str:client_id>": key.client_id,
             "<str:key_id>": key.pk,
             "<str:runner_id>": RunnerFactory().runner_id,
+            "<str:rule_id>": AlertRuleFactory().pk,
             "<str:user_id>": User.objects.get_or_create(username="vera")[0].pk,
         }.items():
             route = route.replace(name, str(value))

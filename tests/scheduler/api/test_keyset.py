@@ -16,6 +16,7 @@ from runners.services.audit import Actor, Event, record_events
 from runners.services.clients import issue_key
 from scheduler.models import Run
 from tests.factories import (
+    AlertExemptionFactory,
     AlertFactory,
     ApiClientFactory,
     CalendarFactory,
@@ -44,6 +45,7 @@ LISTS = {
     "/v1/users": "id",
     "/v1/alert-channels": "id",
     "/v1/alert-rules": "id",
+    "/v1/alert-exemptions": "id",
     "/v1/alerts": "id",
 }
 ROWS = 7
@@ -62,6 +64,7 @@ def rows(db, now):
         RunnerFactory(client=client)
         DeadLetterFactory(job=job, run__scheduled_for=now, created_at=now)
         AlertFactory(created_at=now)
+        AlertExemptionFactory()
         record_events([Event("test.done", "job", job.job_key, Actor("user", "x"))], now)
 
 

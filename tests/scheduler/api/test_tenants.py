@@ -42,7 +42,11 @@ FOREIGN: dict[str, tuple[dict[str, Any], set[int]]] = {
         {"name": "x", "kind": "email", "target": "a@b.example", "tenant": "{tenant}"},
         {400},
     ),
-    "POST /v1/alert-rules": ({"name": "x", "kind": "failed", "channel": "{channel}"}, {400}),
+    "POST /v1/alert-rules": ({"name": "x", "kind": "failed", "channels": ["{channel}"]}, {400}),
+    "POST /v1/alert-exemptions": (
+        {"effect": "snooze", "duration": "1h", "note": "x", "rule": "{tenant}-rule"},
+        {400},
+    ),
     # Of many, those that are another's are none.
     "POST /v1/jobs/bulk-pause": ({"job_keys": ["{job_key}"]}, {200}),
     "POST /v1/jobs/bulk-resume": ({"job_keys": ["{paused}"]}, {200}),

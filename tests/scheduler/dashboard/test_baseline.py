@@ -59,6 +59,7 @@ def paths(now) -> dict[str, str]:
         "missed": "/missed",
         "missed-job": f"/missed/{key}",
         "budgets": "/budgets",
+        "alerts": "/alerts",
         "audit": "/audit",
         "calendars": "/calendars",
         "calendar": f"/calendars/{calendar}",

@@ -12,6 +12,9 @@ from django.contrib.staticfiles import finders
 
 from scheduler.models import Job
 from tests.factories import (
+    AlertExemptionFactory,
+    AlertFactory,
+    AlertRuleFactory,
     AttemptFactory,
     AuditEventFactory,
     CalendarFactory,
@@ -75,6 +78,9 @@ def pages(now) -> dict[str, str]:
     SlotFactory(run=QueueEntryFactory(job=limited, claimed=True).run, budget=f"group:{group.pk}")
     QueueEntryFactory(job=limited, state=1, run__scheduled_for=now)
     AuditEventFactory(actor_id=EVIL, action=EVIL[:64], target_id=EVIL, diff={EVIL: [EVIL, {EVIL: EVIL}]})
+    rule = AlertRuleFactory(name=EVIL, job_glob=EVIL, tags=[EVIL], channel__name=EVIL, channel__target=EVIL)
+    AlertExemptionFactory(rule=rule, note=EVIL, created_by=EVIL, job_glob=EVIL)
+    AlertFactory(rule=rule, job_key=KEY, error=EVIL, detail={"error": EVIL})
     name = quote(KEY, safe="")
     return {
         "jobs": "/",
@@ -98,6 +104,8 @@ def pages(now) -> dict[str, str]:
         "missed": "/missed",
         "missed of a job": f"/missed/{name}",
         "budgets": "/budgets",
+        "alerts": "/alerts",
+        "snooze": f"/alerts/exemptions/new?rule={quote(EVIL)}&job={quote(EVIL)}",
         "audit": "/audit",
         "audit of one": f"/audit?actor_id={quote(EVIL)}",
         "overlap": "/overlap?by=tag&day=2026-03-02",

@@ -1,0 +1,201 @@
+"""The forms of alerts: their fields, what a form says in the words of the API, and words for what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import QueryDict
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from croniq_site.kernel.text import cleaned
+from scheduler.domain.inputs import choice_of
+from scheduler.models import Alert, AlertChannel, AlertExemption, AlertRule
+from scheduler.templatetags.croniq import duration
+
+Text = str | Promise
+TEXT_MOST_BYTES = 8192
+
+KINDS: dict[str, Text] = {
+    AlertRule.Kind.FAILED: gettext_lazy("a run failed for good"),
+    AlertRule.Kind.OVERRAN: gettext_lazy("a run takes longer than expected"),
+    AlertRule.Kind.MISSED: gettext_lazy("a fire did not start in time"),
+    AlertRule.Kind.DEAD_LETTERS: gettext_lazy("dead letters wait"),
+    AlertRule.Kind.FLAPPING: gettext_lazy("a runner flaps"),
+    AlertRule.Kind.NO_RUNNER: gettext_lazy("no runner has a capability"),
+    AlertRule.Kind.SCHEDULER_SILENT: gettext_lazy("the scheduler is silent"),
+    AlertRule.Kind.WEEKLY_DIGEST: gettext_lazy("the week, on Monday morning"),
+}
+EVENTS: dict[str, Text] = {
+    Alert.Event.FAILED: gettext_lazy("failed for good"),
+    Alert.Event.OVERRAN: gettext_lazy("takes longer than expected"),
+    Alert.Event.MISSED: gettext_lazy("did not start in time"),
+    Alert.Event.DEAD_LETTERS: gettext_lazy("dead letters wait"),
+    Alert.Event.FLAPPING: gettext_lazy("a runner flaps"),
+    Alert.Event.NO_RUNNER: gettext_lazy("no runner has a capability"),
+    Alert.Event.SILENT: gettext_lazy("the scheduler is silent"),
+    Alert.Event.RECOVERED: gettext_lazy("is over"),
+    Alert.Event.DIGEST: gettext_lazy("the week"),
+    Alert.Event.TEST: gettext_lazy("a test"),
+}
+STATES: dict[str, Text] = {
+    Alert.State.WAITING: gettext_lazy("waiting"),
+    Alert.State.DELIVERED: gettext_lazy("delivered"),
+    Alert.State.FAILED: gettext_lazy("not delivered"),
+    Alert.State.THROTTLED: gettext_lazy("throttled"),
+    Alert.State.SNOOZED: gettext_lazy("snoozed"),
+    Alert.State.QUIET: gettext_lazy("quiet day"),
+    Alert.State.DROPPED: gettext_lazy("dropped"),
+}
+EFFECTS: dict[str, Text] = {
+    AlertExemption.Effect.SNOOZE: gettext_lazy("snoozed"),
+    AlertExemption.Effect.DISABLE: gettext_lazy("switched off"),
+    AlertExemption.Effect.OVERRIDE: gettext_lazy("other values"),
+}
+CHANNEL_KINDS: dict[str, Text] = {
+    AlertChannel.Kind.WEBHOOK: gettext_lazy("a signed webhook"),
+    AlertChannel.Kind.EMAIL: gettext_lazy("a mail address"),
+    AlertChannel.Kind.APPRISE: gettext_lazy("a service of apprise"),
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """``kind`` is line, long, secret, choice, many or check. ``usual``: what an empty form shows."""
+
+    name: str
+    label: Text
+    kind: str = "line"
+    hint: Text = ""
+    choices: Sequence[tuple[str, Text]] = ()
+    usual: Any = ""
+    is_required: bool = False
+
+
+def rule_fields(channels: Sequence[str], calendars: Sequence[str]) -> list[Field]:
+    none = ("", gettext_lazy("none"))
+    return [
+        Field("name", gettext_lazy("Name"), is_required=True),
+        Field("kind", gettext_lazy("Tells that"), "choice", choices=list(KINDS.items()), usual=AlertRule.Kind.FAILED),
+        Field("channels", gettext_lazy("Over the channels"), "many", choices=[(name, name) for name in channels]),
+        Field("job_glob", gettext_lazy("Of the jobs"), hint=gettext_lazy("such as billing:*"), usual="*"),
+        Field("tags", gettext_lazy("With a tag of"), hint=gettext_lazy("with commas between them; empty: any")),
+        Field("throttle", gettext_lazy("At most once a job in"), hint=gettext_lazy("such as 10m; empty: every time")),
+        Field("grace", gettext_lazy("Grace"), hint=gettext_lazy("how long it may last before it is told; usually 60s")),
+        Field(
+            "expected_within", gettext_lazy("Expected within"), hint=gettext_lazy("how long a run may take, such as 1h")
+        ),
+        Field("threshold", gettext_lazy("From so many letters on"), hint=gettext_lazy("usually 1")),
+        Field(
+            "calendar",
+            gettext_lazy("Quiet on days that this calendar closes"),
+            "choice",
+            choices=[none, *((name, name) for name in calendars)],
+        ),
+        Field("recovery", gettext_lazy("Also tell when it is over"), "check", usual=True),
+    ]
+
+
+def channel_fields() -> list[Field]:
+    return [
+        Field("name", gettext_lazy("Name"), is_required=True),
+        Field("kind", gettext_lazy("Is"), "choice", choices=list(CHANNEL_KINDS.items()), usual="webhook"),
+        Field(
+            "target",
+            gettext_lazy("Where it goes"),
+            "secret",
+            hint=gettext_lazy("https://…, an address, or a URL of apprise; it is not shown again"),
+            is_required=True,
+        ),
+    ]
+
+
+def exemption_fields(rules: Sequence[str]) -> list[Field]:
+    effects = [
+        (AlertExemption.Effect.SNOOZE, gettext_lazy("snooze: what still lasts then is told then")),
+        (AlertExemption.Effect.DISABLE, gettext_lazy("switch off: nothing is looked for")),
+        (AlertExemption.Effect.OVERRIDE, gettext_lazy("override: another throttle or grace")),
+    ]
+    every = ("", gettext_lazy("every rule"))
+    return [
+        Field("effect", gettext_lazy("What"), "choice", choices=effects, usual=AlertExemption.Effect.SNOOZE),
+        Field("rule", gettext_lazy("Of the rule"), "choice", choices=[every, *((name, name) for name in rules)]),
+        Field("job_glob", gettext_lazy("Of the jobs"), hint=gettext_lazy("such as billing:*"), usual="*"),
+        Field("duration", gettext_lazy("For"), hint=gettext_lazy("such as 2h; 90d at most"), is_required=True),
+        Field("throttle", gettext_lazy("Other throttle"), hint=gettext_lazy("of an override")),
+        Field("grace", gettext_lazy("Other grace"), hint=gettext_lazy("of an override")),
+        Field("note", gettext_lazy("Why"), "long", is_required=True),
+    ]
+
+
+def texts_in(fields: Sequence[Field], values: QueryDict) -> dict[str, Any]:
+    """What a form says, as it shows it again."""
+    found: dict[str, Any] = {}
+    for field in fields:
+        if field.kind == "many":
+            found[field.name] = [cleaned(text, TEXT_MOST_BYTES) for text in values.getlist(field.name)]
+        elif field.kind == "check":
+            found[field.name] = field.name in values
+        else:
+            found[field.name] = cleaned(" ".join(values.get(field.name, "").split()), TEXT_MOST_BYTES)
+    return found
+
+
+def values_of(fields: Sequence[Field], texts: dict[str, Any]) -> dict[str, Any]:
+    """The same in the words of the API; what is empty, or as usual, is not said."""
+    said: dict[str, Any] = {}
+    for field in fields:
+        text = texts[field.name]
+        if field.kind == "choice" and text:
+            choice_of(field.name, text, [str(value) for value, _label in field.choices])
+        if text in ("", [], field.usual) and not (field.is_required or field.name in ("kind", "effect")):
+            continue
+        if field.name == "tags":
+            text = [tag.strip() for tag in text.split(",") if tag.strip()]
+        elif field.name == "threshold" and text.isascii() and text.isdigit() and len(text) < 8:
+            text = int(text)
+        said[field.name] = text
+    return said
+
+
+def rule_texts(rule: AlertRule | None) -> dict[str, Any]:
+    """What the form of a rule shows; of a new one nothing."""
+    if rule is None:
+        return {}
+    own = {
+        "throttle": rule.throttle_seconds,
+        "grace": rule.grace_seconds if rule.grace_seconds != 60 else None,
+        "expected_within": rule.expected_within_seconds,
+    }
+    return {
+        "name": rule.name,
+        "kind": rule.kind,
+        "channels": [route.channel.name for route in rule.routes.all()],
+        "job_glob": rule.job_glob,
+        "tags": ", ".join(rule.tags),
+        "threshold": str(rule.threshold) if rule.threshold != 1 else "",
+        "calendar": rule.calendar.name if rule.calendar is not None else "",
+        "recovery": rule.recovery,
+        **{name: f"{seconds:g}s" if seconds else "" for name, seconds in own.items()},
+    }
+
+
+def terms_of(rule: AlertRule) -> list[str]:
+    """What a rule says besides its kind, in words."""
+    kind, terms = rule.kind, []
+    if kind == AlertRule.Kind.OVERRAN:
+        terms.append(_("longer than {time}").format(time=duration(rule.expected_within_seconds)))
+    if kind in (AlertRule.Kind.MISSED, AlertRule.Kind.NO_RUNNER, AlertRule.Kind.SCHEDULER_SILENT):
+        terms.append(_("for more than {time}").format(time=duration(rule.grace_seconds)))
+    if kind == AlertRule.Kind.DEAD_LETTERS and rule.threshold > 1:
+        terms.append(_("from {number} on").format(number=rule.threshold))
+    if rule.throttle_seconds:
+        terms.append(_("at most once a job in {time}").format(time=duration(rule.throttle_seconds)))
+    if rule.calendar is not None:
+        terms.append(_("quiet on days that {calendar} closes").format(calendar=rule.calendar.name))
+    if not rule.recovery:
+        terms.append(_("not when it is over"))
+    return terms

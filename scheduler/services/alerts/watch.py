@@ -1,0 +1,135 @@
+"""Look for what rules tell of that no event says: a chore of the reaper. What begins is written down, and its end."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db.models import F, Q
+
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage, one_at_a_time, write_transaction
+from scheduler.domain.alerts import cause_of, lasting, lasting_of
+from scheduler.models import Alert, AlertRule, Run
+from scheduler.queries.alert_conditions import conditions
+from scheduler.queries.alert_exemptions import Exemptions, exemptions_at
+from scheduler.queries.jobs import live_jobs
+from scheduler.services.alerts.causes import alerts_of, write_alerts
+from scheduler.services.alerts.digest import tell_of_week
+from scheduler.sql.gauges import newest_successes
+
+_log = logging.getLogger(__name__)
+
+FINDING = 0x616C7274
+"""The number of the lock under which what lasts is found to begin and to end."""
+LOOK_EVERY = timedelta(seconds=5)
+BEGUN_MOST = 500
+"""So much of a rule begins in one look; what is more begins in the next ones."""
+RUNS_LOOKED_AT = 20
+"""A job that failed succeeds again if one of so many of its newest runs did."""
+
+Kind, Event, State = AlertRule.Kind, Alert.Event, Alert.State
+EVENTS = {kind: Event(kind.value) for kind in Kind if kind.value in Event.values} | {
+    Kind.SCHEDULER_SILENT: Event.SILENT,
+    Kind.WEEKLY_DIGEST: Event.DIGEST,
+}
+
+
+def watch(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
+    """Look for each rule that nobody has looked for lately; returns how many alerts were written. A rule that breaks
+    stops only itself."""
+    stale = Q(looked_at__isnull=True) | Q(looked_at__lte=now - LOOK_EVERY)
+    rules = AlertRule.objects.filter(stale, deleted_at__isnull=True).order_by(F("looked_at").asc(nulls_first=True))
+    written = 0
+    for pk in list(rules.values_list("pk", flat=True)[:limit]):
+        try:
+            with write_transaction(), one_at_a_time(FINDING):
+                # Whoever comes second finds that it was looked for.
+                if AlertRule.objects.filter(stale, pk=pk, deleted_at__isnull=True).update(looked_at=now):
+                    rule = AlertRule.objects.prefetch_related("routes").get(pk=pk)
+                    written += look(rule, now, exemptions_at(now))
+        except Exception as error:
+            if is_outage(error):
+                raise
+            _log.exception("alert rule %d cannot be looked for", pk)
+    return written
+
+
+def look(rule: AlertRule, now: datetime, exemptions: Exemptions) -> int:
+    """Begin and end what the rule tells of. Needs a write transaction and the lock `FINDING`."""
+    if rule.kind == Kind.WEEKLY_DIGEST:
+        return tell_of_week(rule, now)
+    if rule.kind == Kind.FAILED:
+        return _end_failures(rule, now, exemptions)
+    event = EVENTS[Kind(rule.kind)]
+    found = {lasting(event, subject): (subject, seen) for subject, seen in conditions(rule, now, exemptions).items()}
+    going_on: dict[str, list[Alert]] = defaultdict(list)
+    for alert in Alert.objects.filter(rule=rule, ended_at__isnull=True).exclude(event=Event.FAILED):
+        going_on[lasting_of(alert.cause)].append(alert)
+    begins = [
+        (subject, seen)
+        for name, (subject, seen) in found.items()
+        if name not in going_on and seen.is_ripe and not exemptions.is_disabled(rule, seen.job_key)
+    ]
+    begun = [
+        alert
+        for subject, seen in begins[:BEGUN_MOST]
+        for alert in alerts_of(
+            rule, event, cause_of(event, subject, seen.since), now, job_key=seen.job_key, detail=seen.detail
+        )
+    ]
+    over = [alert for name, alerts in going_on.items() if name not in found for alert in alerts]
+    return write_alerts(begun) + _end(rule, over, now, exemptions, {})
+
+
+def _end_failures(rule: AlertRule, now: datetime, exemptions: Exemptions) -> int:
+    """A job that failed and has succeeded since is told of once, however often it failed."""
+    failures: dict[str, list[Alert]] = defaultdict(list)
+    going_on = Alert.objects.filter(rule=rule, ended_at__isnull=True, event=Event.FAILED)
+    for alert in going_on.order_by("created_at", "pk"):
+        failures[alert.job_key].append(alert)
+    if not failures:
+        return 0
+    jobs = dict(live_jobs(rule.tenant).filter(job_key__in=list(failures)).values_list("pk", "job_key"))
+    # A replay has the instant of its run.
+    asked = [
+        (pk, max(datetime.fromisoformat(alert.detail["scheduled_for"]) for alert in failures[key]) - _TICK)
+        for pk, key in jobs.items()
+    ]
+    runs = Run.objects.filter(pk__in=newest_successes(asked, now, RUNS_LOOKED_AT))
+    written = 0
+    for job_id, run_id, finished_at in runs.values_list("job_id", "pk", "finished_at"):
+        alerts = failures[jobs[job_id]]
+        if finished_at > alerts[-1].created_at:
+            written += _end(rule, alerts, now, exemptions, {"succeeded": str(run_id)})
+    return written
+
+
+_TICK = timedelta(microseconds=1)
+
+
+def _end(rule: AlertRule, over: Iterable[Alert], now: datetime, exemptions: Exemptions, more: dict[str, str]) -> int:
+    """Write that these are over, and tell of it whoever was told of them. What nobody was told of yet, because it was
+    held back, is not told any more."""
+    written, told = 0, {}
+    for alert in over:
+        ended = Alert.objects.filter(pk=alert.pk, ended_at__isnull=True)
+        if (
+            ended.exclude(held="")
+            .filter(attempt=0, state=State.WAITING)
+            .update(ended_at=now, state=F("held"), next_at=None, finished_at=now)
+        ):
+            continue
+        if ended.update(ended_at=now) and alert.state in (State.WAITING, State.DELIVERED, State.FAILED):
+            told[alert.channel_id, alert.job_key if alert.event == Event.FAILED else alert.cause] = alert
+    if not rule.recovery:
+        return 0
+    for alert in told.values():
+        if not exemptions.is_disabled(rule, alert.job_key):
+            detail = {**alert.detail, **more, "of": alert.event, "until": now.isoformat(timespec="seconds")}
+            recovered = alerts_of(
+                rule, Event.RECOVERED, f"recovered:{alert.pk}", now, job_key=alert.job_key, detail=detail
+            )
+            written += write_alerts(row for row in recovered if row.channel_id == alert.channel_id)
+    return written
