@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 
+from tests.support import suite
 from tests.support.database import database_url
 from tests.support.polling import poll_until
 from tests.support.postgres import BIN_VARIABLE, URL_VARIABLE
@@ -165,3 +167,14 @@ def test_a_run_takes_nothing_from_the_callers_configuration_but_where_postgresql
         "CRONIQ_TEST_COUNTS": str(tmp_path / "counts.json"),
     }
     assert URL_VARIABLE not in child_environment(caller, sqlite, [sqlite], tmp_path)
+
+
+def test_a_run_without_a_browser_says_so_at_its_end(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(suite, "_targets", lambda *_: contextlib.nullcontext([]))
+    monkeypatch.setattr(suite, "_run_tier", lambda *_: [])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for tiers, is_said in ((("fast",), False), (("fast", "realtime"), True)):
+        suite.run_suite((), tiers)
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[-1] == "0 passed, 0 failed"
+        assert any("browser tests did not run: no chromium and no chromedriver" in line for line in lines) is is_said

@@ -23,7 +23,6 @@ NO_PAGES = {
     "job-preview": "a part of a form",
     "banner": "a part of every page",
     "palette": "a part of every page",
-    "runner-named": "leads to a runner's page",
     "set_language": "answers POST alone",
     "logout": "answers POST alone",
     "runner-named": "leads to a runner's page",
