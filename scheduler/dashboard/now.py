@@ -82,9 +82,8 @@ def now_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "since": hours[0].start_at,
     }
     # Signs of life come every few seconds: they alone are no news.
-    return live_answer(
-        request, "dashboard/now.html", "dashboard/_now.html", context, (found, hours, failures, abs(ahead) > MOST_APART)
-    )
+    shown = found, hours, failures, abs(ahead) > MOST_APART
+    return live_answer(request, "dashboard/now.html", "dashboard/_now.html", context, shown)
 
 
 def columns(hours: Sequence[Bucket]) -> list[Column]:

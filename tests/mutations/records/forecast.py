@@ -135,8 +135,8 @@ RECORDS = [
         name="forecast-paused-apart",
         mechanism="Fires of paused jobs are counted apart.",
         file=QUERY,
-        old="into = self.paused if is_paused else self.fires",
-        new="into = self.fires",
+        old="(self.paused if index < held_to else self.fires)[index] += number",
+        new="self.fires[index] += number",
         red=[STORIES + "test_paused_jobs_are_flagged_and_do_not_count"],
     ),
     Mutation(

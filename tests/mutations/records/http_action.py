@@ -87,9 +87,9 @@ RECORDS = [
     Mutation(
         name="runner-of-some-actions-only",
         mechanism="A runner without handlers is offered only what it says that it executes.",
-        file="scheduler/queries/lanes.py",
-        old="executes = (has & {COMMAND, HTTP}) or frozenset([COMMAND])",
-        new="executes = frozenset([COMMAND, HTTP])",
+        file="croniq_site/kernel/capabilities.py",
+        old="frozenset(has & {COMMAND, HTTP}) or frozenset([COMMAND])",
+        new="frozenset([COMMAND, HTTP])",
         red=[
             EDGE + "test_an_http_job_goes_to_runners_of_http_and_those_of_commands_only_never_get_it",
             EDGE + "test_a_runner_of_requests_only_never_gets_a_command",

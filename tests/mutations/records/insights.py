@@ -102,7 +102,7 @@ RECORDS = [
         name="explain-counts-only-who-can-be-taken",
         mechanism="Runs that no runner can take stand in nobody's way.",
         file=EXPLAIN,
-        old="if any(has.issuperset(require) for has in runners)",
+        old="if any(may_take(has, frozenset(require), frozenset(prefer)) for has in runners)",
         new="if True",
         red=[f"{TEST_EXPLAIN}::test_the_queue_before_a_run"],
     ),
@@ -120,9 +120,9 @@ RECORDS = [
     Mutation(
         name="doctor-tells-of-lacking-capabilities",
         mechanism="A capability that jobs require and no online runner has makes the doctor fail.",
-        file="scheduler/queries/diagnostics.py",
-        old="items() if not runners)",
-        new="items() if False)",
+        file="scheduler/queries/takers.py",
+        old="having_it.items() if not n]",
+        new="having_it.items() if False]",
         red=["tests/scheduler/test_doctor.py::test_what_waits_for_nobody_is_wrong_and_what_is_held_is_said"],
     ),
 ]

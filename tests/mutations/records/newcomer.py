@@ -31,7 +31,7 @@ RECORDS = [
         name="newcomer-skipped-on-the-jobs-page",
         mechanism="A job's page shows a fire that was taken out as skipped.",
         file="scheduler/queries/overview.py",
-        old="    skipped = skipped_ahead([job_id], now).get(job_id, set())\n",
+        old="    skipped = skipped_ahead([job.pk], now).get(job.pk, set())\n",
         new="    skipped = set()\n",
         red=[JOB_PAGE + "test_a_fire_that_was_taken_out_is_struck_through_and_is_not_the_next"],
     ),

@@ -70,8 +70,8 @@ RECORDS = [
         name="job-bulk-filters-hold",
         mechanism="All that match are those of the filters in the address.",
         file=BULK,
-        old="        return Meant(what, choice_of(values), None)\n",
-        new="        return Meant(what, JobChoice(), None)\n",
+        old="        return Meant(what, choice_of(values), None, now)\n",
+        new="        return Meant(what, JobChoice(), None, now)\n",
         red=[LIST + "test_all_that_match_are_those_of_the_filters_alone"],
     ),
     Mutation(

@@ -1,6 +1,6 @@
 """The page of one day: what is drawn where, how long what is to come takes, and when nothing does."""
 
-from tests.mutations.record import Mutation
+from tests.mutations.record import Edit, Mutation
 
 OVERLAP = "tests/scheduler/dashboard/test_overlap.py::"
 DAY = "scheduler/queries/day.py"
@@ -66,10 +66,14 @@ RECORDS = [
     Mutation(
         name="overlap-no-fires-of-paused-jobs",
         mechanism="What a paused job would fire is not to come.",
-        file=DAY,
-        old="if not job.is_paused and job.fires}",
-        new="if job.fires}",
-        red=[OVERLAP + "test_what_is_to_come_is_as_long_as_the_last_runs_were"],
+        edits=[
+            Edit(DAY, "for job in found.jobs if job.starts}", "for job in found.jobs if job.fires}"),
+            Edit(DAY, "for item in listed if not item.is_paused]", "for item in listed]"),
+        ],
+        red=[
+            OVERLAP + "test_what_is_to_come_is_as_long_as_the_last_runs_were",
+            OVERLAP + "test_a_pause_with_an_end_lets_come_what_is_after_it",
+        ],
     ),
     Mutation(
         name="overlap-quiet-is-an-hour",

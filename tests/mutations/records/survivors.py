@@ -192,8 +192,8 @@ RECORDS = [
         mechanism="A job that was deleted while it failed, or was paused, is not told of for ever.",
         edits=[
             Edit(SITUATION, "newest = live_jobs().annotate", "newest = Job.objects.annotate"),
-            Edit(SITUATION, 'in live_jobs().order_by("job_key")', 'in Job.objects.order_by("job_key")'),
-            Edit(SITUATION, "import DeadLetter, Maintenance", "import DeadLetter, Job, Maintenance"),
+            Edit(SITUATION, 'rows = live_jobs().order_by("job_key")', 'rows = Job.objects.order_by("job_key")'),
+            Edit(SITUATION, "import Maintenance, Run", "import Job, Maintenance, Run"),
         ],
         red=["tests/scheduler/dashboard/test_now.py::test_of_a_deleted_job_nothing_is_told"],
     ),
