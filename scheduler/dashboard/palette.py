@@ -76,7 +76,7 @@ def _pages(request: HttpRequest, text: str) -> Iterator[Choice]:
     pages: list[tuple[Any, str]] = [(jump.words, jump.url) for jump in JUMPS]
     if may_act(request.user):
         pages.insert(0, (_("New job"), reverse("job-new")))
-    pages += [(_("Settings"), reverse("settings")), (_("Change your password"), reverse("password"))]
+    pages.append((_("Change your password"), reverse("password")))
     if request.user.has_perm(CLIENTS):
         pages.append((_("API clients and keys"), reverse("settings-clients")))
     if request.user.has_perm(PEOPLE):

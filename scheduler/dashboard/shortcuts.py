@@ -43,7 +43,9 @@ JUMPS = (
     Jump("c", "calendars", _("Calendars")),
     Jump("b", "budgets", _("Budgets")),
     Jump("u", "runners", _("Runners")),
+    Jump("l", "alerts", _("Alerts")),
     Jump("a", "audit", _("Audit")),
+    Jump("s", "settings", _("Settings")),
     Jump("t", "time-zone", _("Your time zone")),
 )
 KEYS = (

@@ -128,3 +128,25 @@ def test_a_refusal_is_said_where_it_was_clicked_and_what_was_done_leads_on(perso
     person.sees("Paused.")
     person.click("button", "Resume")
     person.sees("Resumed.")
+
+
+def test_a_part_that_keeps_itself_up_to_date_waits_while_nobody_looks_and_says_when_nobody_answers(person):
+    person.expected = [r"ERR_INTERNET_DISCONNECTED", r"htmx-2\.min\.js"]  # the network is taken away
+    person.sign_in("vera")
+    person.goto("/runs")
+    person.driver.execute_script("window.dispatchEvent(new Event('blur'))")
+    person.wait(lambda: shown(person, "#live") == "Paused while this window is behind", "it waits")
+    person.driver.execute_script("window.dispatchEvent(new Event('focus'))")
+    person.wait(lambda: shown(person, "#live") == "", "it goes on")
+    _go(person, is_offline=True)
+    try:
+        person.wait(lambda: shown(person, "#live").startswith("No answer since"), "it says since when")
+    finally:
+        _go(person, is_offline=False)
+    person.wait(lambda: shown(person, "#live") == "", "it is answered again")
+
+
+def _go(person: Person, *, is_offline: bool) -> None:
+    network = {"offline": is_offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    person.driver.execute_cdp_cmd("Network.enable", {})
+    person.driver.execute_cdp_cmd("Network.emulateNetworkConditions", network)

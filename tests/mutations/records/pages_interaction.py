@@ -11,6 +11,7 @@ BROWSER = "tests/browser/test_interaction.py::"
 TIMES, PAGES = "scheduler/dashboard/times.py", "scheduler/dashboard/pages.py"
 FINDER, PAGE = "scheduler/queries/finder.py", "scheduler/dashboard/palette.py"
 TOUR = BROWSER + "test_a_tour_by_keys_through_the_rows_the_pages_and_the_palette"
+WAITS = BROWSER + "test_a_part_that_keeps_itself_up_to_date_waits_while_nobody_looks_and_says_when_nobody_answers"
 NIGHT = BROWSER + "test_the_two_half_past_two_of_an_autumn_night_are_told_apart_and_time_moves"
 
 RECORDS = [
@@ -209,6 +210,24 @@ RECORDS = [
         old='.startsWith("text/plain")) refuse(form, await answer.text());',
         new='.startsWith("text/plain")) location.reload();',
         realtime=[BROWSER + "test_a_refusal_is_said_where_it_was_clicked_and_what_was_done_leads_on"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="live-parts-wait-behind",
+        mechanism="While its window is behind another, a page asks nothing, and says so.",
+        file="static/croniq-live.js",
+        old="if (document.hidden || isBehind) return",
+        new="if (document.hidden) return",
+        realtime=[WAITS],
+        database="postgresql",
+    ),
+    Mutation(
+        name="live-parts-say-when-nobody-answers",
+        mechanism="A page that gets no answer says since when what it shows may be old.",
+        file="static/croniq-live.js",
+        old="failing = status === 403 ? words.said403 :",
+        new='failing = status !== 403 ? "" :',
+        realtime=[WAITS],
         database="postgresql",
     ),
 ]
