@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy, ngettext
 
 from croniq_site.kernel.clock import DatabaseClock
 from runners.admin import ReadOnlyAdmin, actor_of
@@ -23,16 +24,21 @@ class AlertChannelAdmin(ReadOnlyAdmin):
     readonly_fields = ("shown",)
     actions = ("send_test",)
 
-    @admin.display(description="Target")
+    @admin.display(description=gettext_lazy("Target"))
     def shown(self, channel: AlertChannel) -> str:
         return shown_target(channel.target)
 
-    @admin.action(description="Send a test over the selected channels", permissions=["test"])
+    @admin.action(description=gettext_lazy("Send a test over the selected channels"), permissions=["test"])
     def send_test(self, request: HttpRequest, queryset: QuerySet[AlertChannel]) -> None:
         live = list(queryset.filter(deleted_at__isnull=True).values_list("pk", flat=True))
         for channel_id in live:
             check_channel(channel_id, DatabaseClock().now(), actor_of(request), None)
-        self.message_user(request, f"{len(live)} tests are on their way; the alerts tell what becomes of them.")
+        words = ngettext(
+            "%(n)d test is on its way; the alerts tell what becomes of it.",
+            "%(n)d tests are on their way; the alerts tell what becomes of them.",
+            len(live),
+        )
+        self.message_user(request, words % {"n": len(live)})
 
     def has_test_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("scheduler.change_alertchannel")

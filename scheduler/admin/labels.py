@@ -28,8 +28,10 @@ def label_models() -> None:
         config = apps.get_app_config(app)
         config.verbose_name = _label(config.verbose_name)
     for model in models():
+        # Of those that name none Django makes the plural when it is shown.
+        plural = str(model._meta.verbose_name_plural)
         model._meta.verbose_name = _label(model._meta.verbose_name)
-        model._meta.verbose_name_plural = _label(model._meta.verbose_name_plural)
+        model._meta.verbose_name_plural = _label(plural)
         for field in model._meta.get_fields():
             if isinstance(field, Field):
                 field.verbose_name = _label(field.verbose_name)

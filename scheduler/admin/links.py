@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from scheduler.models import Job
 
@@ -30,6 +30,10 @@ class LinksToRun:
     """For a `ModelAdmin` of rows that belong to a run."""
 
     readonly_fields = ("page",)
+
+    @admin.display(description=pgettext_lazy("label", "run"), ordering="run")
+    def of_run(self, row: Model) -> str:
+        return str(row.run_id)
 
     @admin.display(description=gettext_lazy("Dashboard"))
     def page(self, row: Model) -> SafeString:

@@ -71,7 +71,7 @@ class RunAdmin(SearchById, ActingAdmin):
 @admin.register(Attempt)
 class AttemptAdmin(SearchById, LinksToRun, ReadOnlyAdmin):
     id_column, job_column = "run_id", ""
-    list_display = ("run_id", "attempt", "outcome", "cause", "runner_id", "claimed_at", "ended_at", "page")
+    list_display = ("of_run", "attempt", "outcome", "cause", "runner_id", "claimed_at", "ended_at", "page")
     list_filter = ("outcome",)
     search_fields = ("=run__id",)
     search_help_text = gettext_lazy("The whole id of a run.")
@@ -81,7 +81,7 @@ class AttemptAdmin(SearchById, LinksToRun, ReadOnlyAdmin):
 @admin.register(QueueEntry)
 class QueueEntryAdmin(SearchById, LinksToRun, ReadOnlyAdmin):
     id_column = "run_id"
-    list_display = ("run_id", "job", "state", "available_at", "attempt", "holder", "lease_expires_at", "page")
+    list_display = ("of_run", "job", "state", "available_at", "attempt", "holder", "lease_expires_at", "page")
     list_select_related = ("job", "holder")
     list_filter = ("state",)
     search_fields = ("=run__id", "=job__job_key")
@@ -90,7 +90,7 @@ class QueueEntryAdmin(SearchById, LinksToRun, ReadOnlyAdmin):
 
 @admin.register(Slot)
 class SlotAdmin(LinksToRun, ReadOnlyAdmin):
-    list_display = ("budget", "n", "run_id", "admitted_at", "page")
+    list_display = ("budget", "n", "of_run", "admitted_at", "page")
     search_fields = ("budget",)
     ordering = ("budget", "n")
 
@@ -148,7 +148,7 @@ class DeadLetterAdmin(SearchById, ActingAdmin):
 
 @admin.register(IdempotencyKey)
 class IdempotencyKeyAdmin(SearchById, LinksToRun, ReadOnlyAdmin):
-    list_display = ("key", "job", "run_id", "created_at", "expires_at", "page")
+    list_display = ("key", "job", "of_run", "created_at", "expires_at", "page")
     list_select_related = ("job",)
     id_column = "run_id"
     search_fields = ("=run__id", "=job__job_key")
@@ -159,7 +159,7 @@ class IdempotencyKeyAdmin(SearchById, LinksToRun, ReadOnlyAdmin):
 @admin.register(RunLog)
 class RunLogAdmin(SearchById, LinksToRun, ReadOnlyAdmin):
     id_column, job_column = "run_id", ""
-    list_display = ("id", "run_id", "attempt", "logged_at", "level", "message_head", "page")
+    list_display = ("id", "of_run", "attempt", "logged_at", "level", "message_head", "page")
     search_fields = ("=run__id",)
     search_help_text = gettext_lazy("The whole id of a run.")
     ordering = ("-id",)

@@ -12,6 +12,7 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from croniq_site.kernel.errors import Conflict, InvalidInput
 from croniq_site.kernel.text import cleaned
@@ -25,6 +26,7 @@ from scheduler.dashboard.pages import (
     page,
     viewers_instant,
 )
+from scheduler.dashboard.sentences import said
 from scheduler.domain.inputs import names_of, text_of
 from scheduler.models import Job
 from scheduler.queries.bulk import MOST, first_jobs
@@ -41,13 +43,12 @@ SHOWN = 20
 REFUSALS_TOLD = 5
 
 WHAT = {
-    "pause": "Pause",
-    "resume": "Resume",
-    "run": "Run now",
-    "tag": "Tag",
-    "delete": "Delete",
+    "pause": gettext_lazy("Pause"),
+    "resume": gettext_lazy("Resume"),
+    "run": gettext_lazy("Run now"),
+    "tag": pgettext_lazy("verb", "Tag"),
+    "delete": gettext_lazy("Delete"),
 }
-_DONE = {"pause": "paused", "resume": "resumed", "run": "started", "tag": "tagged", "delete": "deleted"}
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,21 @@ def _listed(text: str) -> list[str]:
 def _tell(request: HttpRequest, what: str, done: Done) -> None:
     number = len(done.changed)
     if number or not done.refused:
-        messages.success(request, f"{number} job{'' if number == 1 else 's'} {_DONE[what]}.")
+        messages.success(request, _done(what, number) % {"n": number})
     for job_key, refusal in done.refused[:REFUSALS_TOLD]:
-        messages.error(request, f"{job_key}: {refusal.message}")
+        messages.error(request, f"{job_key}: {said(refusal.message)}")
     if len(done.refused) > REFUSALS_TOLD:
-        messages.error(request, f"{len(done.refused) - REFUSALS_TOLD} more were refused.")
+        more = len(done.refused) - REFUSALS_TOLD
+        messages.error(request, ngettext("%(n)d more was refused.", "%(n)d more were refused.", more) % {"n": more})
+
+
+def _done(what: str, number: int) -> str:
+    if what == "pause":
+        return ngettext("%(n)d job paused.", "%(n)d jobs paused.", number)
+    if what == "resume":
+        return ngettext("%(n)d job resumed.", "%(n)d jobs resumed.", number)
+    if what == "run":
+        return ngettext("%(n)d job started.", "%(n)d jobs started.", number)
+    if what == "tag":
+        return ngettext("%(n)d job tagged.", "%(n)d jobs tagged.", number)
+    return ngettext("%(n)d job deleted.", "%(n)d jobs deleted.", number)

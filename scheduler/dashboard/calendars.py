@@ -21,6 +21,8 @@ from calendars.queries.preview import calendar_days
 from calendars.queries.specs import calendar_spec
 from croniq_site.kernel.errors import InvalidInput, NotFound
 from scheduler.dashboard.pages import address, page, text_in
+from scheduler.dashboard.sentences import said
+from scheduler.dashboard.words import STATES
 from scheduler.queries.calendar_days import PlannedDay, PlannedDays, job_counts, planned_days
 from scheduler.queries.forecast_rows import Coming
 
@@ -64,7 +66,7 @@ class Cell:
     def words(self) -> str:
         """The state with its reason, for a title: "closed: Christmas Day"."""
         state, reason = self.day.preview.state.value, self.day.preview.reason
-        return f"{state}: {reason}" if reason else state
+        return f"{STATES[state]}: {said(reason)}" if reason else str(STATES[state])
 
 
 @dataclass(frozen=True, slots=True)

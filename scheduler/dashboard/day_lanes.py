@@ -8,8 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from scheduler.dashboard.words import STATES
 from scheduler.queries.day import QUARTER, Day, DayJob, DayRun, Expected, HourOfRuns
-from scheduler.templatetags.croniq import duration, state_word
+from scheduler.templatetags.croniq import duration
 
 WIDTH = 1000
 SECONDS = 86_400
@@ -114,9 +118,12 @@ def quarters(day: Day, now: datetime) -> list[Quarter]:
     for index, number in enumerate(numbers):
         at = day.start + index * QUARTER
         is_to_come = at > now
-        what = "to come" if is_to_come else "at work"
         height = max(4.0, number / most * 100) if number else 0.0
-        words = f"{at:%H:%M} UTC: {number} run{'' if number == 1 else 's'} {what}"
+        if is_to_come:
+            words = ngettext("{at} UTC: {n} run to come", "{at} UTC: {n} runs to come", number)
+        else:
+            words = ngettext("{at} UTC: {n} run at work", "{at} UTC: {n} runs at work", number)
+        words = words.format(at=f"{at:%H:%M}", n=number)
         x, y = f"{index * WIDTH / QUARTERS:.2f}", f"{100 - height:.1f}"
         drawn.append(Quarter(x, y, f"{height:.1f}", number, is_to_come, words))
     return drawn
@@ -128,7 +135,7 @@ def quiet_times(drawn: Sequence[Quarter]) -> list[str]:
     for is_quiet, same in groupby(enumerate(drawn), key=lambda item: item[1].number == 0):
         indices = [index for index, _ in same]
         if is_quiet and len(indices) >= QUIET_QUARTERS:
-            found.append(f"{_clock(indices[0])} to {_clock(indices[-1] + 1)}")
+            found.append(_("{first} to {last}").format(first=_clock(indices[0]), last=_clock(indices[-1] + 1)))
     return found
 
 
@@ -210,10 +217,12 @@ def _run_bar(run: DayRun, start: datetime, now: datetime, y: int, until: float) 
     began = end if run.claimed is None else max(run.claimed, run.due)
     x, waited = place(began, start), place(run.due, start)
     state = run.verdict or ("queued" if run.claimed is None else "claimed")
-    words = [f"{_at(run.due)} UTC: {state_word(state).lower()}", f"waited {duration(_whole(began - run.due))}"]
-    if run.claimed is not None:
-        ran = f"ran {duration(_whole(end - began))}"
-        words.append(f"{ran} on {run.runner_id}" if run.runner_id else ran)
+    waited_for, ran_for = duration(_whole(began - run.due)), duration(_whole(end - began))
+    words = [f"{_at(run.due)} UTC: {STATES[state]}", _("waited {length}").format(length=waited_for)]
+    if run.claimed is not None and run.runner_id:
+        words.append(_("ran {length} on {runner_id}").format(length=ran_for, runner_id=run.runner_id))
+    elif run.claimed is not None:
+        words.append(_("ran {length}").format(length=ran_for))
     width = 0.0 if run.claimed is None else _seen(place(end, start) - x, until - x)
     has_wait = run.claimed is None or x - waited > 0.3
     return Bar(
@@ -231,14 +240,16 @@ def _run_bar(run: DayRun, start: datetime, now: datetime, y: int, until: float) 
 
 def _coming_bar(fire: Expected, start: datetime, y: int, until: float) -> Bar:
     x = place(fire.at, start)
-    words = f"{_at(fire.at)} UTC: to come"
+    at = _at(fire.at)
     median, most = 0.0, 0.0
     if fire.median_seconds is not None and fire.most_seconds is not None:
-        words += f", usually {duration(_whole(fire.median_seconds))}, 95 of 100 within "
-        words += duration(_whole(fire.most_seconds))
+        usual, longest = duration(_whole(fire.median_seconds)), duration(_whole(fire.most_seconds))
+        words = _("{at} UTC: to come, usually {usual}, 95 of 100 within {most}").format(
+            at=at, usual=usual, most=longest
+        )
         median, most = (place(fire.at + took, start) - x for took in (fire.median_seconds, fire.most_seconds))
     else:
-        words += "; no run yet says how long it takes"
+        words = _("{at} UTC: to come; no run yet says how long it takes").format(at=at)
     width = _seen(median, until - x, LEAST_HOLLOW)
     tail = f"{most:.1f}" if most - width > 0.3 else ""
     kind = "coming" if width >= LEAST_HOLLOW else "coming thin"
@@ -268,13 +279,27 @@ def _stretches(numbers: dict[int, list[int]], most: int, kind: str) -> Iterable[
         if not runs:
             continue
         height = max(2.0, runs / most * LEVEL)
-        words = f"{hours[0]:02}:00 to {hours[-1] + 1:02}:00 UTC: {runs} run{'' if runs == 1 else 's'} an hour"
+        if kind == "more":
+            words = ngettext(
+                "{first} to {last} UTC: {n} run an hour to come",
+                "{first} to {last} UTC: {n} runs an hour to come",
+                runs,
+            )
+        elif failed:
+            words = ngettext(
+                "{first} to {last} UTC: {n} run an hour, {failed} failed",
+                "{first} to {last} UTC: {n} runs an hour, {failed} failed",
+                runs,
+            )
+        else:
+            words = ngettext("{first} to {last} UTC: {n} run an hour", "{first} to {last} UTC: {n} runs an hour", runs)
+        ends = {"first": f"{hours[0]:02}:00", "last": f"{hours[-1] + 1:02}:00"}
         yield Stretch(
             x=f"{hours[0] * WIDTH / 24:.1f}",
             width=f"{len(hours) * WIDTH / 24 - 1:.1f}",
             y=f"{LEVEL - height:.1f}",
             height=f"{height:.1f}",
-            words=f"{words}, {failed} failed" if failed else f"{words} to come" if kind == "more" else words,
+            words=words.format(n=runs, failed=failed, **ends),
             kind=kind,
             has_failed=failed > 0,
         )
@@ -285,7 +310,7 @@ def _draw_rest(row: Row, start: datetime, now: datetime) -> None:
     x = place(row.expected[-1].at if row.expected else now.timestamp(), start) + 2 * LEAST_WIDTH
     if row.stretches:  # drawn by the hour: from the next hour on
         x = -(-x // (WIDTH / 24)) * WIDTH / 24
-    words = f"{row.unlisted} more to come after these"
+    words = _("{n} more to come after these").format(n=row.unlisted)
     if x < WIDTH:
         row.stretches.append(Stretch(f"{x:.1f}", f"{WIDTH - x:.1f}", "4", "4", words, "rest", has_failed=False))
 

@@ -9,6 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from django.http import QueryDict
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from croniq_site.kernel.errors import InvalidInput
 from scheduler.domain.job_fields import CATCH_UPS, OVERLAPS, job_columns, job_key_of
@@ -59,29 +61,29 @@ class Field:
     """A field: its label, how it is shown, a hint. ``kind`` text, area, code or one of the choices."""
 
     name: str
-    label: str
+    label: str | Promise
     show: Callable[[Any], str] = _words
     read: Callable[[str], Any] = lambda text: text.strip() or None
-    hint: str = ""
+    hint: str | Promise = ""
     kind: str = "text"
     choices: tuple[str, ...] = ()
 
 
 FIELDS = (
-    Field("description", "Description", kind="area"),
-    Field("tags", "Tags", _names, _read_names, "with commas between them"),
-    Field("timeout", "Timeout", hint="such as 90s, 5m, 1.5h"),
-    Field("max_retries", "Retries", read=_read_number, hint="attempts beyond the first"),
-    Field("require", "Requires", _names, _read_names, "capabilities of the runner, with commas between them"),
-    Field("prefer", "Prefers", _names, _read_names),
-    Field("pin", "Pinned to", hint="the one runner that may run it"),
-    Field("priority", "Priority", read=_read_number, hint="a higher one goes first"),
-    Field("max_concurrent", "At most at once", read=_read_number, hint="empty: no limit"),
-    Field("concurrency_group", "Group", hint="whose limit it shares"),
-    Field("overlap", "If one still runs", choices=OVERLAPS),
-    Field("catch_up", "After downtime", choices=CATCH_UPS, hint="which missed fires are made up for"),
-    Field("lease", "Lease", hint="how long a silent runner keeps a run"),
-    Field("metadata", "Metadata", _json, lambda text: read_json("metadata", text), "a JSON object", "code"),
+    Field("description", _("Description"), kind="area"),
+    Field("tags", _("Tags"), _names, _read_names, _("With commas between them.")),
+    Field("timeout", _("Timeout"), hint=_("Such as 90s, 5m, 1.5h.")),
+    Field("max_retries", _("Retries"), read=_read_number, hint=_("Attempts beyond the first.")),
+    Field("require", _("Requires"), _names, _read_names, _("Capabilities of the runner, with commas between them.")),
+    Field("prefer", _("Prefers"), _names, _read_names),
+    Field("pin", _("Pinned to"), hint=_("The one runner that may run it.")),
+    Field("priority", _("Priority"), read=_read_number, hint=_("A higher one goes first.")),
+    Field("max_concurrent", _("At most at once"), read=_read_number, hint=_("Empty: no limit.")),
+    Field("concurrency_group", _("Group"), hint=_("Whose limit it shares.")),
+    Field("overlap", _("If one still runs"), choices=OVERLAPS),
+    Field("catch_up", _("After downtime"), choices=CATCH_UPS, hint=_("Which missed fires are made up for.")),
+    Field("lease", _("Lease"), hint=_("How long a silent runner keeps a run.")),
+    Field("metadata", _("Metadata"), _json, lambda text: read_json("metadata", text), _("A JSON object."), "code"),
 )
 
 

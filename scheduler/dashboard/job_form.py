@@ -10,6 +10,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
+from django.utils.translation import gettext
 
 from calendars.domain.rules import OnBlocked
 from calendars.queries.lists import calendar_list
@@ -197,7 +198,7 @@ def _sent(request: HttpRequest, job: Job | None, shown: JobForm, fields: dict[st
                 shown.errors[start] = texts[0]
         shown.refusal = refused.message if refused.status == 409 else ""
         return _shown(request, job, shown, now, status=refused.status)
-    messages.success(request, "Saved." if job is not None else "Made.")
+    messages.success(request, gettext("Saved.") if job is not None else gettext("Made."))
     return HttpResponseRedirect(address("job", job_key=shown.job_key))
 
 

@@ -30,7 +30,7 @@ from scheduler.dashboard.pages import (
 )
 from scheduler.dashboard.sparks import spark_of
 from scheduler.dashboard.trend import chart_of
-from scheduler.dashboard.words import source_words
+from scheduler.dashboard.words import choice_words, source_words
 from scheduler.dashboard.year_strip import strip_of
 from scheduler.domain.actions import action_text
 from scheduler.models import Job
@@ -195,4 +195,6 @@ def _rules(job: Job) -> Rules:
 def _retries(job: Job) -> str:
     if job.max_retries == 0:
         return "none: a failure ends the run"
-    return f"up to {job.max_retries}, {job.retry_strategy} back-off from {job.retry_base_seconds:g} s"
+    return _("up to {number}, {strategy} back-off from {seconds:g} s").format(
+        number=job.max_retries, strategy=choice_words(job.retry_strategy), seconds=job.retry_base_seconds
+    )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
+from scheduler.dashboard.words import STATES
 from scheduler.queries.job_record import LAST, Record
 from scheduler.sql.recent import RecentRun
 
@@ -41,11 +44,12 @@ def spark_of(record: Record) -> Spark:
     longest = max((run.duration_ms or 0 for run in record.runs), default=0)
     bars = tuple(_bar(place, run, longest) for place, run in enumerate(record.runs))
     counts = Counter(run.verdict for run in record.runs)
-    words = ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items()))
+    words = ", ".join(f"{number} {STATES[verdict]}" for verdict, number in sorted(counts.items()))
     rate = record.success_rate
     # Rounded down: what failed once did not go well always.
     success = "" if rate is None else f"{int(rate * 100)} %"
-    return Spark(bars, f"The last {len(record.runs)} runs, oldest first: {words}", success, record.p95_ms)
+    told = _("The last {number} runs, oldest first: {words}").format(number=len(record.runs), words=words)
+    return Spark(bars, told, success, record.p95_ms)
 
 
 def _bar(place: int, run: RecentRun, longest: int) -> Bar:

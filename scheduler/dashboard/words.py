@@ -46,6 +46,7 @@ STATES: Words = {
     "revoked": pgettext_lazy("state", "revoked"),
     "planned": pgettext_lazy("state", "planned"),
     "waiting": pgettext_lazy("state", "waiting"),
+    "broken": pgettext_lazy("state", "broken"),
 }
 """Of runs, jobs, runners, days. Some that people know by another word than the wire's."""
 
@@ -79,6 +80,10 @@ REASONS: Words = {
     "dead_letters": pgettext_lazy("reason", "dead letters"),
     "calendar": pgettext_lazy("reason", "calendar"),
     "group": pgettext_lazy("reason", "group"),
+    "tenant": pgettext_lazy("reason", "tenant"),
+    "tag": pgettext_lazy("reason", "tag"),
+    "alert_rule": pgettext_lazy("reason", "alert rule"),
+    "alert_channel": pgettext_lazy("reason", "alert channel"),
     "api_key": pgettext_lazy("reason", "api key"),
     "auth_group": pgettext_lazy("reason", "auth group"),
     "preferences": pgettext_lazy("reason", "preferences"),
@@ -105,6 +110,39 @@ SOURCES: Words = {
     "demo": pgettext_lazy("source", "demo"),
 }
 """Who has the say in a job."""
+
+CHOICES: Words = {
+    "advance": pgettext_lazy("choice", "advance"),
+    "defer": pgettext_lazy("choice", "defer"),
+    "following": pgettext_lazy("choice", "following"),
+    "preceding": pgettext_lazy("choice", "preceding"),
+    "parallel": pgettext_lazy("choice", "parallel"),
+    "queue_one": pgettext_lazy("choice", "queue one"),
+    "skip": pgettext_lazy("choice", "skip"),
+    "all": pgettext_lazy("choice", "all"),
+    "latest": pgettext_lazy("choice", "latest"),
+    "none": pgettext_lazy("choice", "none"),
+    "fixed": pgettext_lazy("choice", "fixed"),
+    "linear": pgettext_lazy("choice", "linear"),
+    "exponential": pgettext_lazy("choice", "exponential"),
+}
+"""Policies of jobs and schedules."""
+
+LANES: Words = {
+    "no runner": pgettext_lazy("lane", "no runner"),
+    "no tag": pgettext_lazy("lane", "no tag"),
+    "no group": pgettext_lazy("lane", "no group"),
+    "to come, on any runner": pgettext_lazy("lane", "to come, on any runner"),
+}
+"""What has no lane of its own."""
+
+
+def lane_words(title: str) -> str:
+    return str(LANES.get(title, title))
+
+
+def choice_words(name: str) -> str:
+    return str(CHOICES.get(name, name))
 
 
 def state_words(name: str) -> str:
