@@ -75,7 +75,7 @@ def day_state(name: str) -> SafeString:
     return format_html('<span class="state state-{}">{}</span>', name, state_words(name))
 
 
-_IN_MENU = ("letter", "missed", "calendar", "budgets", "runner", "audit", "settings")
+_IN_MENU = ("alert", "letter", "missed", "calendar", "budgets", "runner", "audit", "settings")
 
 
 @register.filter
