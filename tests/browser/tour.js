@@ -1,7 +1,5 @@
 // Prepares a tour with the Tab key: `window.tour` will have each element that had the focus and whether that shows.
 const selector = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex]";
-// A live part that is replaced takes the focus along: here it stays as it is.
-document.addEventListener("htmx:beforeRequest", (event) => event.preventDefault(), true);
 // A mark is an outline, a shadow or a ground; of a link in a drawing, the stroke of what it holds.
 const look = (node) => [node, ...node.querySelectorAll("rect, circle, path")].map((one) => {
   const style = getComputedStyle(one);

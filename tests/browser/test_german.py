@@ -1,0 +1,29 @@
+"""German words are longer: no page is wider than a narrow window in German either."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from tests.browser.pages import pages
+from tests.browser.person import NARROW, Person
+from tests.browser.site import Site
+from tests.browser.test_pages import WIDER
+
+
+def test_no_page_is_wider_than_a_narrow_window_in_german(site: Site, person: Person):
+    assert site.demo is not None
+    person.sign_in("ada")
+    person.driver.add_cookie({"name": settings.LANGUAGE_COOKIE_NAME, "value": "de"})
+    person.look(width=NARROW)
+    wide = {}
+    try:
+        for page in pages():
+            if page.who == "ada":
+                person.goto(page.path(site.demo.objects))
+                assert person.driver.execute_script("return document.documentElement.lang") == "de", page
+                if found := person.driver.execute_script(WIDER):
+                    wide[str(page)] = found
+    finally:
+        person.driver.delete_cookie(settings.LANGUAGE_COOKIE_NAME)
+        person.look()
+    assert wide == {}
