@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 
 import polib
 import pytest
+from django.db import connection
 from django.utils import translation
 
 from croniq_site.management.commands.makemessages import is_sentence, sentences_of
@@ -55,6 +59,25 @@ def test_the_compiled_catalogue_is_the_one_that_is_read():
         return {(entry.msgctxt, entry.msgid): forms(entry) for entry in catalogue}
 
     assert all_of(polib.mofile(str(FOLDER / "django.mo"))) == all_of(CATALOGUE)
+
+
+@pytest.mark.skipif(shutil.which("xgettext") is None, reason="GNU gettext is not installed; .ci/run installs it")
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="nothing of a database: once is enough")
+def test_a_text_that_is_not_in_the_catalogue_is_told_and_nothing_is_written(tmp_path):
+    """`.ci/run` asks the same of the tree as it is."""
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "templates/new.html").write_text('{% load i18n %}{% translate "Nobody has translated this" %}')
+    before = (tmp_path / "locale/de/LC_MESSAGES/django.po").read_bytes()
+    command = [sys.executable, "manage.py", "makemessages", "--locale", "de", "--check"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == 1
+    assert "locale/de/LC_MESSAGES/django.po" in ended.stderr
+    assert (tmp_path / "locale/de/LC_MESSAGES/django.po").read_bytes() == before
+    assert not (tmp_path / "_collected_texts.py").exists()
 
 
 def test_sentences_are_found_where_they_are_made():

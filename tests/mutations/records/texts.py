@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutations.record import Mutation
 
 LANGUAGE = "tests/texts/test_language.py::"
+CATALOGUE = "tests/texts/test_catalogue.py::"
 
 RECORDS = [
     Mutation(
@@ -39,5 +40,38 @@ RECORDS = [
         old='DECIMAL_SEPARATOR = "."',
         new='DECIMAL_SEPARATOR = ","',
         red=[LANGUAGE + "test_numbers_in_drawings_have_a_point_in_every_language"],
+    ),
+    Mutation(
+        name="refusals-are-read-in-german",
+        mechanism="What a service refuses is read in the language of the page.",
+        file="scheduler/dashboard/sentences.py",
+        old="    return _said(language, english)",
+        new="    return english",
+        red=[CATALOGUE + "test_a_sentence_of_a_service_is_read_in_german"],
+    ),
+    Mutation(
+        name="a-sentence-is-told-by-its-own-text",
+        mechanism="Of two sentences that fit the one with more text of its own is meant.",
+        file="scheduler/dashboard/sentences.py",
+        old="        key=lambda item: -sum(map(len, item[1][::2])),",
+        new="        key=lambda item: sum(map(len, item[1][::2])),",
+        red=[CATALOGUE + "test_a_sentence_is_told_by_most_of_its_own_text"],
+    ),
+    Mutation(
+        name="a-text-without-translation-is-told",
+        mechanism="A text of the source that no catalogue has fails the check.",
+        file="croniq_site/management/commands/makemessages.py",
+        old="                if stale:",
+        new="                if False:",
+        database="sqlite",
+        red=[CATALOGUE + "test_a_text_that_is_not_in_the_catalogue_is_told_and_nothing_is_written"],
+    ),
+    Mutation(
+        name="no-page-shows-a-text-that-nobody-can-translate",
+        mechanism="Each text of a page is one that can be translated.",
+        file="scheduler/dashboard/words.py",
+        old="    return str(SOURCES.get(managed_by, managed_by))",
+        new="    return {'file': 'jobs file'}.get(managed_by, managed_by)",
+        red=["tests/texts/test_unmarked.py::test_no_page_shows_a_text_that_nobody_could_translate"],
     ),
 ]
