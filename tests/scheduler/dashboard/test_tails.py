@@ -30,6 +30,9 @@ from tests.scheduler.edge.test_serve import serving
 from tests.support.polling import poll_until
 from tests.support.server import LiveEdge, live_edge
 
+SILENCE_SECONDS = 12
+"""Met only by failures: how long a stream may say nothing."""
+
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -51,7 +54,8 @@ class Stream:
     @contextlib.contextmanager
     def open(self) -> Iterator[Stream]:
         headers = {"Last-Event-ID": self.place, **self.signed_in}
-        with self._http.stream("GET", f"/runs/{self._entry.run_id}/log/stream", headers=headers) as self.answer:
+        path = f"/runs/{self._entry.run_id}/log/stream"
+        with self._http.stream("GET", path, headers=headers, timeout=SILENCE_SECONDS) as self.answer:
             assert self.answer.headers["content-type"] == "text/event-stream; charset=utf-8", self.answer
             self._lines = self.answer.iter_lines()
             yield self
@@ -81,6 +85,7 @@ class Stream:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tails, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(tails, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(tails, "PING_SECONDS", 1000)  # a stream that should say something, or end, is found silent
 
 
 @pytest.fixture
