@@ -55,7 +55,7 @@ class AlertRuleAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[AlertRule]:
         return super().get_queryset(request).prefetch_related("routes__channel")
 
-    @admin.display(description="Channels")
+    @admin.display(description=gettext_lazy("Channels"))
     def told(self, rule: AlertRule) -> str:
         return ", ".join(channel_names(rule))
 

@@ -40,7 +40,7 @@ DATA = {
 }
 """Classes of elements with data. Cells of the admin's lists are too (``field-…``)."""
 NAMES = re.compile(
-    r"\bacme[\w:.@-]*(?: (?:words|error|pause|metadata|said|holiday))?|\bfounder\b"
+    r"\bacme[\w:.@-]*(?: (?:words|error|pause|metadata|said|holiday|note))?|\bfounder\b"
     r"|\b(?:Croniq|UTC|API|HTTP|JSON|OpenAPI|Django|ID|POST|GET|Deutsch|English)\b"
     r"|\b(?:viewer|operator|admin|api)\b|\b[a-z-]+:[a-z]+\b"  # roles and scopes
     r"|\b(?:serve|materialize|reap|croniq|python|django|tzdata|holidays|database)\b"

@@ -48,7 +48,6 @@ RECORDS = [
         old="        return request.user.has_perm(ACT)",
         new="        return True",
         red=[ACTIONS + "test_who_only_looks_is_offered_nothing_and_does_nothing"],
-        quick=True,
     ),
     Mutation(
         name="admin-finds-troubles-by-their-index",

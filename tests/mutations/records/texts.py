@@ -15,7 +15,6 @@ RECORDS = [
         old="            if is_for_machines(request) and request.path != PAGE_OF_THE_API:",
         new="            if False:",
         red=[LANGUAGE + "test_a_machine_is_answered_the_same_whatever_it_likes_best"],
-        quick=True,
     ),
     Mutation(
         name="caches-keep-pages-by-language",
