@@ -14,7 +14,6 @@ RECORDS = [
         old="if cron.fixed and at == span.start and _skips_a_match(cron, span):",
         new="if False:",
         red=[DOMAIN + "test_cases.py::test_case"],
-        quick=True,
     ),
     Mutation(
         name="cron-fold-first-pass-only",
