@@ -8,4 +8,5 @@ from scheduler.admin.labels import label_models
 
 label_models()
 admin.site.site_header = admin.site.site_title = "Croniq"
+admin.site.site_url = None  # its link is that to the dashboard (templates/admin/base_site.html)
 admin.site.index_title = gettext_lazy("Administration")
