@@ -8,6 +8,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="calendar",
             name="managed_by",
-            field=models.CharField(default="api", help_text="api or file", max_length=32),
+            field=models.CharField(default="api", db_default="api", help_text="api or file", max_length=32),
         ),
     ]

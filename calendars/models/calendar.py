@@ -11,7 +11,7 @@ class Calendar(models.Model):
     tenant = models.SlugField(max_length=63, default="default", db_index=False)
     timezone = models.CharField(max_length=64)
     description = models.TextField(blank=True)
-    managed_by = models.CharField(max_length=32, default="api", help_text="api or file")
+    managed_by = models.CharField(max_length=32, default="api", db_default="api", help_text="api or file")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 

@@ -73,9 +73,8 @@ class Migration(migrations.Migration):
             model_name="auditevent",
             name="request_id",
             field=models.CharField(
-                blank=True, default="", help_text="of the request that did it, if one did", max_length=64
+                blank=True, db_default="", default="", help_text="of the request that did it, if one did", max_length=64
             ),
-            preserve_default=False,
         ),
         migrations.AlterField(
             model_name="auditevent",

@@ -10,10 +10,10 @@ class Migration(migrations.Migration):
             name="managed_by",
             field=models.CharField(
                 blank=True,
+                db_default="",
                 default="",
                 help_text="who has the say in it and its keys: environment; empty: people",
                 max_length=32,
             ),
-            preserve_default=False,
         ),
     ]

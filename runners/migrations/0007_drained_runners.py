@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="runner",
             name="drain_reason",
-            field=models.CharField(blank=True, max_length=255),
+            field=models.CharField(blank=True, db_default="", default="", max_length=255),
         ),
         migrations.AddField(
             model_name="runner",
@@ -25,6 +25,7 @@ class Migration(migrations.Migration):
             model_name="runnerinstance",
             name="is_drained",
             field=models.BooleanField(
+                db_default=False,
                 default=False,
                 help_text="its runner is: said here too, because a claim looks at this row and at no other",
             ),

@@ -17,7 +17,9 @@ class AuditEvent(models.Model):
     target_id = models.CharField(max_length=255)
     tenant = models.CharField(max_length=63, blank=True)
     diff = models.JSONField(default=dict, help_text="field: [before, after]; whatever is no such pair explains it")
-    request_id = models.CharField(max_length=64, blank=True, help_text="of the request that did it, if one did")
+    request_id = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="of the request that did it, if one did"
+    )
     history = models.CharField(
         max_length=32, null=True, blank=True, help_text="whose definition changed, by its row, for instance job/17"
     )

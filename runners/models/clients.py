@@ -14,7 +14,11 @@ class ApiClient(models.Model):
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField()
     managed_by = models.CharField(
-        max_length=32, blank=True, help_text="who has the say in it and its keys: environment; empty: people"
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="who has the say in it and its keys: environment; empty: people",
     )
 
     class Meta:

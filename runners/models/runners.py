@@ -21,7 +21,7 @@ class Runner(models.Model):
     drained_at = models.DateTimeField(
         null=True, blank=True, help_text="since when it finishes what it holds and takes no more; null: it takes work"
     )
-    drain_reason = models.CharField(max_length=255, blank=True)
+    drain_reason = models.CharField(max_length=255, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["runner_id"], name="runner_one_owner_per_id")]
@@ -43,7 +43,9 @@ class RunnerInstance(models.Model):
     last_poll_at = models.DateTimeField()
     deposed_at = models.DateTimeField(null=True, blank=True)
     is_drained = models.BooleanField(
-        default=False, help_text="its runner is: said here too, because a claim looks at this row and at no other"
+        default=False,
+        db_default=False,
+        help_text="its runner is: said here too, because a claim looks at this row and at no other",
     )
 
     class Meta:

@@ -10,14 +10,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="deadletter",
             name="fingerprint",
-            field=models.CharField(blank=True, default="", help_text="the error without what differs by run", max_length=200),
-            preserve_default=False,
+            field=models.CharField(blank=True, db_default="", default="", help_text="the error without what differs by run", max_length=200),
         ),
         migrations.AddField(
             model_name="deadletter",
             name="note",
-            field=models.CharField(blank=True, default="", help_text="what somebody found out about it", max_length=1000),
-            preserve_default=False,
+            field=models.CharField(blank=True, db_default="", default="", help_text="what somebody found out about it", max_length=1000),
         ),
         migrations.AddIndex(
             model_name="deadletter",

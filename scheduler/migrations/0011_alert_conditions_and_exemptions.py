@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='alert',
             name='held',
-            field=models.CharField(blank=True, help_text='what it waits for: snoozed or quiet', max_length=7),
+            field=models.CharField(blank=True, db_default='', default='', help_text='what it waits for: snoozed or quiet', max_length=7),
         ),
         migrations.AddField(
             model_name='alertrule',
@@ -69,17 +69,17 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='alertrule',
             name='recovery',
-            field=models.BooleanField(default=True, help_text='also tell when it is over'),
+            field=models.BooleanField(db_default=True, default=True, help_text='also tell when it is over'),
         ),
         migrations.AddField(
             model_name='alertrule',
             name='tags',
-            field=models.JSONField(blank=True, default=list, help_text='of jobs, any of them; empty: whatever they have'),
+            field=models.JSONField(blank=True, db_default=[], default=list, help_text='of jobs, any of them; empty: whatever they have'),
         ),
         migrations.AddField(
             model_name='alertrule',
             name='threshold',
-            field=models.PositiveIntegerField(default=1, help_text='dead_letters: told from so many on'),
+            field=models.PositiveIntegerField(db_default=1, default=1, help_text='dead_letters: told from so many on'),
         ),
         migrations.AlterField(
             model_name='alert',

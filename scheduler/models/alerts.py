@@ -51,12 +51,14 @@ class AlertRule(models.Model):
     name = models.CharField(max_length=255)
     kind = models.CharField(max_length=16, choices=Kind.choices)
     job_glob = models.CharField(max_length=255, default="*", help_text="of job keys; * and ? stand for any text")
-    tags = models.JSONField(default=list, blank=True, help_text="of jobs, any of them; empty: whatever they have")
+    tags = models.JSONField(
+        default=list, db_default=[], blank=True, help_text="of jobs, any of them; empty: whatever they have"
+    )
     throttle_seconds = models.FloatField(default=0, help_text="at most one alert of a job in so long; 0: every one")
     grace_seconds = models.FloatField(default=60, help_text="how long what is wrong may last before it is told")
     expected_within_seconds = models.FloatField(null=True, blank=True, help_text="overran: how long a run may take")
-    threshold = models.PositiveIntegerField(default=1, help_text="dead_letters: told from so many on")
-    recovery = models.BooleanField(default=True, help_text="also tell when it is over")
+    threshold = models.PositiveIntegerField(default=1, db_default=1, help_text="dead_letters: told from so many on")
+    recovery = models.BooleanField(default=True, db_default=True, help_text="also tell when it is over")
     calendar = models.ForeignKey(
         Calendar, on_delete=models.PROTECT, null=True, blank=True, related_name="+", help_text="quiet on days it closes"
     )
@@ -174,7 +176,9 @@ class Alert(models.Model):
     state = models.CharField(max_length=9, choices=State.choices, default=State.WAITING)
     attempt = models.PositiveIntegerField(default=0)
     next_at = models.DateTimeField(null=True, blank=True)
-    held = models.CharField(max_length=7, blank=True, help_text="what it waits for: snoozed or quiet")
+    held = models.CharField(
+        max_length=7, blank=True, default="", db_default="", help_text="what it waits for: snoozed or quiet"
+    )
     began_at = models.DateTimeField(null=True, blank=True, help_text="when the last attempt began")
     finished_at = models.DateTimeField(null=True, blank=True)
     error = models.CharField(max_length=500, blank=True, help_text="of the last attempt")

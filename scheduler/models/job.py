@@ -32,7 +32,7 @@ class ConcurrencyGroup(models.Model):
     tenant = models.CharField(max_length=63, default="default")
     name = models.CharField(max_length=255)
     max_concurrent = models.PositiveIntegerField()
-    managed_by = models.CharField(max_length=32, default="api", help_text="api or file")
+    managed_by = models.CharField(max_length=32, default="api", db_default="api", help_text="api or file")
 
     class Meta:
         constraints = [

@@ -43,8 +43,12 @@ class DeadLetter(models.Model):
     metadata = models.JSONField(default=dict)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True, help_text="null: kept for ever")
-    fingerprint = models.CharField(max_length=200, blank=True, help_text="the error without what differs by run")
-    note = models.CharField(max_length=1000, blank=True, help_text="what somebody found out about it")
+    fingerprint = models.CharField(
+        max_length=200, blank=True, default="", db_default="", help_text="the error without what differs by run"
+    )
+    note = models.CharField(
+        max_length=1000, blank=True, default="", db_default="", help_text="what somebody found out about it"
+    )
 
     class Meta:
         indexes = [

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+from django.db.migrations.loader import MigrationLoader
 
 from croniq_site.kernel.clock import DatabaseClock
 from scheduler.models import Run
 from tests.e2e.installation import ROOT, START_SECONDS, Installation, free_port, installation
 from tests.scheduler.planning.support import make_job, make_trigger
+from tests.schema.additive import FIRST_RELEASE, is_after, ordered
 from tests.support.database import database_url
 from tests.support.polling import poll_until
 
@@ -31,13 +33,26 @@ def git(*arguments: str) -> bytes:
     return done.stdout if done.returncode == 0 else b""
 
 
+def candidates() -> list[str]:
+    """The newest release; else the commit before the newest one with a migration that releases will know, whose tables
+    are others; else the commits before this one, of which some may not start."""
+    if release := git("describe", "--tags", "--abbrev=0", "HEAD^"):
+        return release.decode().split()
+    later = [
+        f"{m.app_label}/migrations/{m.name}.py" for m in ordered(MigrationLoader(None)) if is_after(m, FIRST_RELEASE)
+    ]
+    others = git("log", "--max-count=1", "--diff-filter=A", "--format=%P", "HEAD", "--", *later) if later else b""
+    return [*others.decode().split(), *git("rev-list", "--max-count=20", "HEAD^").decode().split()]
+
+
 @pytest.fixture
 def version_before(tmp_path) -> Path:
-    """The tree of the newest release, else of the newest commit before this one that starts at all."""
-    found = git("describe", "--tags", "--abbrev=0", "HEAD^") or git("rev-list", "--max-count=20", "HEAD^")
-    for commit in found.decode().split():
+    """The tree of the first of the candidates that is here and starts at all."""
+    for commit in candidates():
         tree = tmp_path / commit
-        with tarfile.open(fileobj=io.BytesIO(git("archive", "--format=tar", commit))) as archive:
+        if not (packed := git("archive", "--format=tar", commit)):
+            continue  # the history here does not reach so far
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(tree, filter="data")
         check = [sys.executable, str(tree / "manage.py"), "check"]
         env = {**os.environ, "DATABASE_URL": database_url(), "CRONIQ_DATA_DIR": str(tmp_path)}
