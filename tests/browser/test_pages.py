@@ -42,6 +42,8 @@ return [
 """
 DJANGOS = "label-title-only"
 """The search of the admin has a picture as its label, with an alternative text, which this rule does not see."""
+LONGEST = "api-docs"
+"""Two hundred articles of one make, made by one template."""
 STEP, MOST_STOPS = 50, 2000
 TOUR = (Path(__file__).with_name("tour.js")).read_text(encoding="utf-8")
 
@@ -78,6 +80,8 @@ def test_a_page_shuts_nobody_out(site: Site, person: Person, page: Page):
     assert site.demo is not None
     person.goto(page.path(site.demo.objects))
     assert person.driver.title, "a page has a title; what is none stands with the reason in pages.py"
+    if page.name == LONGEST:
+        person.driver.execute_script(_SHORTEN)
     found = barriers(person)
     if page.name.startswith("admin:"):
         found = [line for line in found if DJANGOS not in line]
