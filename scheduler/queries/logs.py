@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Left
 
 from croniq_site.kernel.text import CUT_MARK
@@ -37,10 +37,12 @@ _COLUMNS = [name for name in LogRow.__dataclass_fields__ if name != "message"]
 
 def log_lines(run_id: UUID, *, after: int = 0, limit: int = MOST_LINES) -> list[LogRow]:
     """Return the lines of a run in their order, those with an id above ``after``. A long message is cut."""
-    # Cut by the database: a line of megabytes would travel here only to be shortened.
-    head = Left("message", LIST_MESSAGE_CHARACTERS + 1)
-    rows = RunLog.objects.filter(run_id=run_id, id__gt=after).order_by("id").values(*_COLUMNS, head=head)
-    return [LogRow(message=_shortened(row.pop("head")), **row) for row in rows[:limit]]
+    return _shortened_rows(RunLog.objects.filter(run_id=run_id, id__gt=after).order_by("id")[:limit])
+
+
+def last_log_lines(run_id: UUID, count: int) -> list[LogRow]:
+    """Return the newest ``count`` lines of a run in their order. A long message is cut."""
+    return _shortened_rows(RunLog.objects.filter(run_id=run_id).order_by("-id")[:count])[::-1]
 
 
 def each_log_line(run_id: UUID, *, after: int = 0, limit: int = MOST_LINES) -> Iterator[LogRow]:
@@ -58,6 +60,12 @@ def log_line(run_id: UUID, line_id: int) -> LogRow | None:
     """Return one line of a run with its whole message."""
     rows = RunLog.objects.filter(run_id=run_id, id=line_id).values(*_COLUMNS, whole=F("message"))
     return next((LogRow(message=row.pop("whole"), **row) for row in rows), None)
+
+
+def _shortened_rows(rows: QuerySet[RunLog]) -> list[LogRow]:
+    # Cut by the database: a line of megabytes would travel here only to be shortened.
+    head = Left("message", LIST_MESSAGE_CHARACTERS + 1)
+    return [LogRow(message=_shortened(row.pop("head")), **row) for row in rows.values(*_COLUMNS, head=head)]
 
 
 def _shortened(head: str) -> str:

@@ -8,19 +8,20 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from croniq_site.kernel.errors import Conflict, NotFound
+from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.api.parameters import choice_of, flag_of, instant_of, instant_part, number_of, text_of, uuid_in_path
 from runners.api.views import ApiView
 from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
 from scheduler.api.views.jobs import actor_of
-from scheduler.queries.logs import MOST_LINES, each_log_line, log_line
+from scheduler.queries.logs import MOST_LINES, each_log_line, last_log_lines, log_line
 from scheduler.queries.runs import STATES, RunFilter, run_detail, run_list, tenant_of_run
 from scheduler.services.cancel import cancel_runs
 
 USUAL_BYTES = 1_000_000
 """Most bytes of log lines where nobody said how many lines; one line alone may be longer."""
 ASKED_BYTES = 16_000_000
+MOST_LAST = 100
 
 
 class Executions(ApiView):
@@ -95,12 +96,18 @@ class ExecutionLogs(ApiView):
         parameters=[
             openapi.number_query("after", 2**63 - 1, least=0, says="Only lines with an id above this one."),
             openapi.number_query("limit", MOST_LINES, says="So many lines."),
+            openapi.number_query("last", MOST_LAST, says="The newest so many lines, in order; not with the others."),
         ],
         refuses=(400, 404),
     )
     def get(self, request: Request, execution_id: str) -> Response:
         after = number_of(request, "after", default=0, least=0, most=2**63 - 1)
         asked = number_of(request, "limit", default=None, most=MOST_LINES)
+        last = number_of(request, "last", default=None, most=MOST_LAST)
+        if last is not None:
+            if after or asked:
+                raise InvalidInput.of("last", "last stands alone: it is neither after a line nor limited.")
+            return Response([wire.log_body(line) for line in last_log_lines(run_in_path(self, execution_id), last)])
         limit, room = (asked, ASKED_BYTES) if asked else (MOST_LINES, USUAL_BYTES)
         answer: list[wire.Body] = []
         has_more = False

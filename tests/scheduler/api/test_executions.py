@@ -294,7 +294,9 @@ def test_logs_come_whole_in_order_and_from_where_one_stopped(api):
     rest = client.get(f"/v1/executions/{run.id}/logs?after={lines[147].pk}").json()
     assert [row["message"] for row in rest] == ["line 148", "line 149"]
     assert len(client.get(f"/v1/executions/{run.id}/logs?limit=7").json()) == 7
-    for bad in ("after=x", "after=-1", f"after={2**63}", "limit=10001"):
+    newest = client.get(f"/v1/executions/{run.id}/logs?last=3").json()
+    assert [row["message"] for row in newest] == ["line 147", "line 148", "line 149"]
+    for bad in ("after=x", "after=-1", f"after={2**63}", "limit=10001", "last=0", "last=101", "last=1&limit=1"):
         assert client.get(f"/v1/executions/{run.id}/logs?{bad}").status_code == 400
 
 
