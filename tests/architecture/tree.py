@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("scheduler", "calendars", "runners")
 PACKAGES = ("croniq_site", *APPS)
-_FOLDERS = (*PACKAGES, "templates", "static", "tests", "docs", "deploy", "benchmarks", ".ci", ".github")
+_FOLDERS = (*PACKAGES, "templates", "static", "tests", "docs", "deploy", "benchmarks", "clients", ".ci", ".github")
 
 
 def files(*suffixes: str, within: tuple[str, ...] = _FOLDERS) -> Iterator[Path]:

@@ -1,0 +1,84 @@
+"""Croniq's HTTP API, as far as tasks need it."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+PATIENCE_SECONDS = 15.0
+"""How long a server that restarts is waited for."""
+_RETRY_SECONDS = 0.25
+_AWAY = {502, 503, 504}
+
+
+class CroniqRefused(Exception):
+    """Croniq's answer was a refusal. ``status``: that of HTTP; ``code``: the API's word for it."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        try:
+            said = answer.json()
+        except ValueError:
+            said = {}
+        said = said if isinstance(said, dict) else {}
+        self.status, self.code = answer.status_code, str(said.get("error", ""))
+        fields = "; ".join(f"{name}: {' '.join(texts)}" for name, texts in (said.get("fields") or {}).items())
+        super().__init__(" ".join(filter(None, [f"{self.status}", str(said.get("message", "")), fields])))
+
+
+class Api:
+    """One keep-alive client a process: sockets that a fork shares would mix up two answers."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._url, self._key = url.rstrip("/"), key
+        self._client: tuple[int, httpx.Client] | None = None
+
+    def get(self, path: str, **params: Any) -> Any:
+        return self._ask("GET", path, params=params)
+
+    def pages(self, path: str, **params: Any) -> Iterator[Any]:
+        """Yield the rows of a list, a page at a time."""
+        page = self.get(path, page_size=500, **params)
+        while True:
+            yield from page["results"]
+            if page["next"] is None:
+                return
+            page = self.get(page["next"])
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """Only for what may be said twice: an answer that is lost is asked for again."""
+        return self._ask("POST", path, json=body)
+
+    def delete(self, path: str) -> Any:
+        return self._ask("DELETE", path)
+
+    def trigger(self, job_key: str, metadata: dict[str, Any]) -> str:
+        """Make one run, also where an answer is lost on its way; return its id."""
+        body = {"job_key": job_key, "metadata": metadata, "idempotency_key": str(uuid.uuid4())}
+        return self.post("/v1/trigger", body)["execution_id"]
+
+    def _ask(self, method: str, path: str, **more: Any) -> Any:
+        ends_at = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                answer = self._http().request(method, path, **more)
+            except httpx.TransportError:
+                if time.monotonic() > ends_at:
+                    raise
+            else:
+                if answer.status_code not in _AWAY or time.monotonic() > ends_at:
+                    break
+            time.sleep(_RETRY_SECONDS)
+        if answer.is_success:
+            return answer.json() if answer.content else None
+        raise CroniqRefused(answer)
+
+    def _http(self) -> httpx.Client:
+        if self._client is None or self._client[0] != os.getpid():
+            head = {"Authorization": f"ApiKey {self._key}"}
+            self._client = os.getpid(), httpx.Client(base_url=self._url, headers=head, timeout=10)
+        return self._client[1]

@@ -1,0 +1,140 @@
+"""The backend: ``TASKS = {"default": {"BACKEND": "croniq_tasks.backend.CroniqBackend", "OPTIONS": {…}}}``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
+
+from croniq_tasks.api import Api, CroniqRefused
+from croniq_tasks.compat import (
+    BaseTaskBackend,
+    Task,
+    TaskError,
+    TaskResult,
+    TaskResultDoesNotExist,
+    TaskResultMismatch,
+    TaskResultStatus,
+    normalize_json,
+    task_enqueued,
+)
+from croniq_tasks.envelope import Call, RefusedCall, errors_in, result_in
+from croniq_tasks.jobs import Naming
+
+_STATUS = {
+    "queued": TaskResultStatus.READY,
+    "claimed": TaskResultStatus.RUNNING,
+    "completed": TaskResultStatus.SUCCESSFUL,
+}
+_LAST_LINES = 100
+OPTIONS = {"url", "api_key", "prefix", "job", "allow_insecure_http"}
+
+
+class EndedWithoutException(Exception):
+    """The run ended otherwise than by its function: cancelled, timed out, its worker lost."""
+
+
+class CroniqBackend(BaseTaskBackend):
+    """Enqueues by triggering a Croniq job of the task's own, made on first use; the id of a result is the run's.
+
+    Options: ``url`` and ``api_key`` (scopes jobs:trigger, executions:read, jobs:write for jobs that are not there yet),
+    ``prefix`` (default "task"), ``job`` (fields of every job, such as ``{"timeout": "1h", "max_retries": 2}``).
+
+    A task that is enqueued inside a transaction may start before its commit: `transaction.on_commit` is the way, as
+    with every backend.
+    """
+
+    supports_async_task = True
+    supports_get_result = True
+
+    def __init__(self, alias: str, params: dict[str, Any]) -> None:
+        super().__init__(alias, params)
+        unknown = set(self.options) - OPTIONS
+        if unknown or not self.options.get("url") or not self.options.get("api_key"):
+            raise ImproperlyConfigured(
+                f"TASKS[{alias!r}]['OPTIONS'] has url and api_key, and of the rest only {', '.join(sorted(OPTIONS))}"
+                + (f"; not {', '.join(sorted(unknown))}." if unknown else ".")
+            )
+        self.naming = Naming(self.options.get("prefix", "task"))
+        self.job_fields: dict[str, Any] = dict(self.options.get("job", {}))
+        self.api = Api(self.options["url"], self.options["api_key"])
+
+    def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
+        self.validate_task(task)
+        call = Call(task.module_path, normalize_json(list(args)), normalize_json(dict(kwargs)))
+        job_key = self.naming.job_key(task.queue_name, call.path)
+        try:
+            run_id = self.api.trigger(job_key, call.metadata())
+        except CroniqRefused as refusal:
+            if refusal.status != 404:
+                raise
+            # The first of its kind. Twice the same job is one, so two that come here at once do no harm.
+            self.api.post("/v1/jobs", self.naming.job(task.queue_name, call.path, self.job_fields))
+            run_id = self.api.trigger(job_key, call.metadata())
+        result = self._result(self._execution(run_id), task, call, [])
+        task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def get_result(self, result_id: str) -> TaskResult:
+        execution = self._execution(result_id)
+        try:
+            call = Call.of(execution["metadata"])
+            task = call.task(self.alias)
+        except RefusedCall as refusal:
+            raise TaskResultMismatch(str(refusal)) from refusal
+        lines = [] if execution["state"] in ("queued", "claimed") else self._last_lines(result_id)
+        return self._result(execution, task, call, lines)
+
+    def check(self, **kwargs: Any) -> Iterable[checks.CheckMessage]:
+        if self.options["url"].startswith("http://") and not self.options.get("allow_insecure_http"):
+            host = self.options["url"].removeprefix("http://").split("/")[0].split(":")[0]
+            if host not in ("localhost", "127.0.0.1", "[::1]"):
+                yield checks.Warning(
+                    "The API key travels to Croniq in clear text.",
+                    hint="Use https, or say allow_insecure_http where the network is trusted.",
+                    id="croniq_tasks.W001",
+                )
+
+    def _execution(self, run_id: str) -> dict[str, Any]:
+        try:
+            return self.api.get(f"/v1/executions/{run_id}")
+        except CroniqRefused as refusal:
+            if refusal.status in (400, 404):  # no uuid, or of nothing
+                raise TaskResultDoesNotExist(run_id) from refusal
+            raise
+
+    def _last_lines(self, run_id: str) -> list[dict[str, Any]]:
+        return self.api.get(f"/v1/executions/{run_id}/logs", last=_LAST_LINES)
+
+    def _result(self, execution: Mapping[str, Any], task: Task, call: Call, lines: list[dict[str, Any]]) -> TaskResult:
+        status = _STATUS.get(execution["state"], TaskResultStatus.FAILED)
+        begun = [attempt for attempt in execution["attempts"] if attempt["claimed_at"]]
+        errors = errors_in(lines)
+        if status == TaskResultStatus.FAILED and not errors:
+            path = f"{EndedWithoutException.__module__}.{EndedWithoutException.__qualname__}"
+            told = execution["error"] or execution["reason"] or execution["state"]
+            errors = [TaskError(exception_class_path=path, traceback=told)]
+        result = TaskResult(
+            task=task,
+            id=execution["id"],
+            status=status,
+            enqueued_at=_instant(execution["created_at"]),
+            started_at=_instant(begun[0]["claimed_at"]) if begun else None,
+            last_attempted_at=_instant(begun[-1]["claimed_at"]) if begun else None,
+            finished_at=_instant(execution["completed_at"]),
+            args=call.args,
+            kwargs=call.kwargs,
+            backend=self.alias,
+            errors=errors,
+            worker_ids=[attempt["runner_id"] for attempt in begun],
+        )
+        if status == TaskResultStatus.SUCCESSFUL:
+            object.__setattr__(result, "_return_value", result_in(lines, execution["attempt"]))
+        return result
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,0 +1,87 @@
+"""What travels: a call in a run's metadata, its result in a line of the run's log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.apps import apps
+from django.utils.module_loading import import_string
+
+from croniq_tasks.compat import Task, TaskError
+
+FIELD = "django_task"
+"""The key of the metadata, and of the fields of our log lines."""
+MOST_RESULT_CHARACTERS = 60_000
+"""Croniq cuts a log line at 64 KiB; what is longer belongs into a store of the project's own."""
+
+
+class RefusedCall(Exception):
+    """The metadata name no task that this process may run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A task by the path of its function, with arguments as JSON has them."""
+
+    path: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+    def metadata(self) -> dict[str, Any]:
+        return {FIELD: {"path": self.path, "args": self.args, "kwargs": self.kwargs}}
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any] | None) -> Call:
+        """Raises RefusedCall where the metadata are none of ours."""
+        found = (metadata or {}).get(FIELD)
+        match found:
+            case {"path": str(path), "args": list(args), "kwargs": dict(kwargs)}:
+                return cls(path, args, kwargs)
+        raise RefusedCall(f"The metadata of the run have no {FIELD!r} with path, args and kwargs.")
+
+    def task(self, backend: str) -> Task:
+        """Return the task that the path names. Raises RefusedCall.
+
+        Whoever may trigger a job chooses the path, so importing is the first thing to guard: only modules of installed
+        apps are loaded, and only what is declared a task of this backend is called.
+        """
+        if not any(self.path.startswith(f"{config.name}.") for config in apps.get_app_configs()):
+            raise RefusedCall(f"{self.path!r} is in none of the installed apps.")
+        try:
+            found = import_string(self.path)
+        except ImportError as error:
+            raise RefusedCall(f"{self.path!r} is not there: {error}") from error
+        if not isinstance(found, Task) or found.backend != backend:
+            raise RefusedCall(f"{self.path!r} is no task of the backend {backend!r}.")
+        return found
+
+
+def result_line(value: Any) -> str:
+    """Return the message that carries a result. Raises ValueError for one that is too long for a line."""
+    text = json.dumps(value)
+    if len(text) > MOST_RESULT_CHARACTERS:
+        raise ValueError(
+            f"The task returned {len(text):,} characters of JSON; a result has at most {MOST_RESULT_CHARACTERS:,}. "
+            "Store it and return where it is."
+        )
+    return text
+
+
+def result_in(lines: Iterable[Mapping[str, Any]], attempt: int) -> Any:
+    """Return what the attempt returned; None where its line is not there (any more)."""
+    for line in lines:
+        if line["attempt"] == attempt and (line["fields"] or {}).get(FIELD) == "result":
+            return json.loads(line["message"])
+    return None
+
+
+def errors_in(lines: Iterable[Mapping[str, Any]]) -> list[TaskError]:
+    """Return the exceptions that attempts ended with, as far as their lines are there."""
+    return [
+        TaskError(exception_class_path=line["fields"]["exception"], traceback=line["message"])
+        for line in lines
+        if (line["fields"] or {}).get(FIELD) == "error"
+    ]

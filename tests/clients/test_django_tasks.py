@@ -1,0 +1,204 @@
+"""`clients/django-tasks` in its example project: a Django of its own, in processes of its own, a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from scheduler.models import Attempt, Job, QueueEntry, Run, RunLog
+from tests.e2e.installation import PATIENCE_SECONDS, ROOT, installation
+from tests.support.polling import poll_until
+
+pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
+CLIENT = ROOT / "clients/django-tasks"
+PRODUCER = """
+import json, sys
+from shop import tasks
+calls = [(tasks.total, ([9.5, 3],), {"discount": 0.5}), (tasks.confirm, (7,), {}), (tasks.charge, (8,), {}),
+         (tasks.attempt_number, (), {})]
+print(json.dumps([task.enqueue(*args, **kwargs).id for task, args, kwargs in calls]))
+"""
+READER = """
+import json, sys
+from croniq_tasks.compat import task_backends
+result = task_backends["default"].get_result(sys.argv[1])
+print(json.dumps({
+    "path": result.task.module_path, "status": result.status, "args": result.args, "kwargs": result.kwargs,
+    "value": result.return_value if result.status == "SUCCESSFUL" else None,
+    "errors": [[error.exception_class.__name__, error.traceback] for error in result.errors],
+    "attempts": result.attempts, "finished": result.finished_at is not None,
+}))
+"""
+
+
+LOSES_AN_ANSWER = """
+import json, os, httpx
+from shop import tasks
+answers = []
+class Lossy(httpx.HTTPTransport):
+    def handle_request(self, request):
+        answer = super().handle_request(request)
+        answers.append(request.url.path)
+        if len(answers) == 1:
+            answer.close()
+            raise httpx.ReadError("lost")
+        return answer
+api = tasks.total.get_backend().api
+api._client = os.getpid(), httpx.Client(base_url=api._url, headers=api._http().headers, transport=Lossy())
+id = tasks.total.enqueue([1]).id
+print(json.dumps({"id": id, "answers": answers.count("/v1/trigger")}))
+"""
+
+
+class Shop:
+    """The example project, with the key that a producer and a worker need."""
+
+    def __init__(self, site, directory: Path) -> None:
+        self.site = site
+        scopes = ("jobs:read", "jobs:write", "jobs:trigger", "jobs:register", "executions:read")
+        self.env = {
+            "CRONIQ_URL": site.base_url,
+            "CRONIQ_API_KEY": site.key(*scopes, "work:poll", "work:ack", "work:events"),
+            "SHOP_DATABASE": str(directory / "shop.sqlite3"),
+            "DJANGO_SETTINGS_MODULE": "tests.clients.warehouse.settings",
+            "PYTHONPATH": os.pathsep.join([str(CLIENT), str(CLIENT / "example"), str(ROOT)]),
+            "CRONIQ_RUNNER_DATA_DIR": str(directory),
+        }
+
+    def manage(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(CLIENT / "example/manage.py"), *argv]
+        return subprocess.run(command, env={**self._clean(), **self.env}, capture_output=True, text=True, check=False)
+
+    def says(self, code: str, *argv: str):
+        whole = f"import django; django.setup()\n{code}"
+        command = [sys.executable, "-c", whole, *argv]
+        done = subprocess.run(command, env={**self._clean(), **self.env}, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def work(self, *argv: str) -> subprocess.Popen:
+        manage = str(CLIENT / "example/manage.py")
+        return self.site.start(sys.executable, manage, "croniq_worker", "--runner-id", "shop-1", *argv, **self.env)
+
+    def result(self, run_id: str):
+        return self.says(READER, run_id)
+
+    @staticmethod
+    def _clean() -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if not name.startswith(("CRONIQ_", "DATABASE_URL"))}
+
+
+@pytest.fixture
+def shop(tmp_path, database):
+    if database != "postgresql":
+        pytest.skip("the client knows HTTP alone; what the server's database is it cannot tell")
+    with installation() as site:
+        yield Shop(site, tmp_path)
+
+
+def test_tasks_of_a_django_project_are_run_and_scheduled_by_croniq(shop):
+    total, confirm, charge, attempt = shop.says(PRODUCER)
+    assert shop.result(total) | {"status": ""} == {
+        "path": "shop.tasks.total",
+        "status": "",
+        "args": [[9.5, 3]],
+        "kwargs": {"discount": 0.5},
+        "value": None,
+        "errors": [],
+        "attempts": 0,
+        "finished": False,
+    }
+    synced = shop.manage("croniq_sync")
+    assert synced.returncode == 0, synced.stderr
+    assert synced.stdout == "shop-schedule:often:shop.tasks.report: 2s\n"
+    again = shop.manage("croniq_sync", "--prune")
+    assert again.stdout == synced.stdout, "what is the same is left alone"
+
+    worker = shop.work()
+    ids = [total, confirm, charge, attempt]
+    poll_until(
+        lambda: not Run.objects.filter(pk__in=ids, verdict__isnull=True).exists(),
+        PATIENCE_SECONDS,
+        what="all four tasks have ended",
+    )
+    assert shop.result(total)["value"] == 6.25
+    assert shop.result(total)["attempts"] == 1
+    assert shop.result(confirm)["value"] == "order 7 is on its way"
+    assert shop.result(attempt)["value"] == 1
+    failed = shop.result(charge)
+    assert (failed["status"], failed["finished"]) == ("FAILED", True)
+    ((name, traceback),) = failed["errors"]
+    assert name == "ValueError"
+    assert "in charge" in traceback
+    assert "the card of order 8 was refused" in traceback
+    run = Run.objects.get(pk=charge)
+    assert run.error == "builtins.ValueError: the card of order 8 was refused"
+
+    said = RunLog.objects.filter(run_id=total).order_by("id").values_list("level", "message")
+    assert list(said) == [("warn", "adding 2 prices"), ("info", "6.25")]
+
+    scheduled = poll_until(
+        lambda: Run.objects.filter(job__job_key="shop-schedule:often:shop.tasks.report", verdict="completed").first(),
+        PATIENCE_SECONDS,
+        what="the schedule has fired and its task has ended",
+    )
+    value = shop.result(str(scheduled.pk))["value"]
+    assert value == f"EUR until {scheduled.scheduled_for.isoformat()}"
+
+    assert shop.site.stop(worker, signal.SIGTERM) == 0, shop.site.log_of(worker)
+
+
+def test_only_declared_tasks_of_installed_apps_are_run(shop):
+    Path(shop.env["CRONIQ_RUNNER_DATA_DIR"], "outside.py").write_text("raise SystemExit('imported')\n")
+    (known,) = shop.says("import json\nfrom shop import tasks\nprint(json.dumps([tasks.total.enqueue([]).id]))")
+    shop.work()
+    with shop.site.http(shop.env["CRONIQ_API_KEY"]) as api:
+        refused = {}
+        for path in ("outside.anything", "shop.tasks.log.warning", "shop.tasks.gone", "os.system"):
+            call = {"django_task": {"path": path, "args": [], "kwargs": {}}}
+            body = {"job_key": Job.objects.get().job_key, "metadata": call}
+            refused[path] = api.post("/v1/trigger", json=body).json()["execution_id"]
+    poll_until(
+        lambda: not Run.objects.filter(pk__in=[known, *refused.values()], verdict__isnull=True).exists(),
+        PATIENCE_SECONDS,
+        what="all have ended",
+    )
+    assert Run.objects.get(pk=known).verdict == "completed"
+    errors = {path: Run.objects.get(pk=run_id).error for path, run_id in refused.items()}
+    assert errors["outside.anything"] == "'outside.anything' is in none of the installed apps."
+    assert errors["os.system"] == "'os.system' is in none of the installed apps."
+    assert errors["shop.tasks.log.warning"].startswith("'shop.tasks.log.warning' is not there")
+    assert errors["shop.tasks.gone"].startswith("'shop.tasks.gone' is not there")
+
+
+def test_a_cancelled_run_is_its_tasks_until_its_thread_has_ended(shop, tmp_path):
+    enqueues = f"id = tasks.pack.enqueue({str(tmp_path)!r}).id"
+    call = f"import json\nfrom tests.clients.warehouse import tasks\n{enqueues}\nprint(json.dumps(id))"
+    run_id = shop.says(call)
+    shop.work()
+    poll_until((tmp_path / "begun").exists, PATIENCE_SECONDS, what="the task has begun")
+    with shop.site.http(shop.site.key()) as api:
+        assert api.post(f"/v1/executions/{run_id}/cancel").json()["delivered_via_runner"] is True
+        beat = QueueEntry.objects.get(run_id=run_id).lease_expires_at
+        # Told of the cancel, it renews on: the next beat comes after the poll that told it.
+        poll_until(
+            lambda: QueueEntry.objects.get(run_id=run_id).lease_expires_at > beat, PATIENCE_SECONDS, what="it renews"
+        )
+        assert not Attempt.objects.filter(run_id=run_id, ended_at__isnull=False).exists()
+        (tmp_path / "may-end").touch()
+        poll_until(lambda: not QueueEntry.objects.filter(run_id=run_id).exists(), PATIENCE_SECONDS, what="it is over")
+    assert shop.result(run_id)["errors"][0][0] == "EndedWithoutException"
+
+
+def test_an_answer_that_is_lost_makes_no_second_run(shop):
+    (known,) = shop.says("import json\nfrom shop import tasks\nprint(json.dumps([tasks.total.enqueue([]).id]))")
+    second = shop.says(LOSES_AN_ANSWER)
+    assert second["answers"] == 2
+    assert set(Run.objects.values_list("id", flat=True)) == {UUID(known), UUID(second["id"])}
