@@ -80,8 +80,10 @@ class CroniqBackend(BaseTaskBackend):
 
     def get_result(self, result_id: str) -> TaskResult:
         execution = self._execution(result_id)
+        # The call of a scheduled task is its job's.
+        metadata = execution["metadata"] or self.api.get(f"/v1/jobs/{execution['job_key']}")["metadata"]
         try:
-            call = Call.of(execution["metadata"])
+            call = Call.of(metadata)
             task = call.task(self.alias)
         except RefusedCall as refusal:
             raise TaskResultMismatch(str(refusal)) from refusal

@@ -12,7 +12,7 @@ RECORDS = [
         file=CLIENT + "envelope.py",
         old='        if not any(self.path.startswith(f"{config.name}.") for config in apps.get_app_configs()):\n',
         new="        if False:\n",
-        realtime=[STORY + "test_only_declared_tasks_of_installed_apps_are_run"],
+        realtime=[STORY + "test_a_lost_answer_makes_no_second_run_and_only_declared_tasks_of_installed_apps_are_run"],
         database="postgresql",
     ),
     Mutation(
@@ -21,7 +21,7 @@ RECORDS = [
         file=CLIENT + "api.py",
         old='"metadata": metadata, "idempotency_key": str(uuid.uuid4())}',
         new='"metadata": metadata}',
-        realtime=[STORY + "test_an_answer_that_is_lost_makes_no_second_run"],
+        realtime=[STORY + "test_a_lost_answer_makes_no_second_run_and_only_declared_tasks_of_installed_apps_are_run"],
         database="postgresql",
     ),
     Mutation(
