@@ -6,14 +6,16 @@ was started after all of it.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import count
 
 import httpx
 import pytest
 
 from croniq_site.kernel.clock import DatabaseClock
-from runners.models import RunnerInstance
-from scheduler.models import QueueEntry
+from runners.models import Runner, RunnerInstance
+from scheduler.models import DeadLetter, QueueEntry, Run
+from scheduler.workers.pruner import prune
 from tests.e2e.installation import Installation, free_port, installation
 from tests.scheduler.metrics.scrapes import Scrape, parsed
 from tests.support.polling import poll_until
@@ -52,7 +54,7 @@ def second_server(site: Installation, database: str) -> str:
     return f"http://127.0.0.1:{port}"
 
 
-def test_each_event_is_told_by_a_process_that_it_did_not_happen_in(database):
+def test_each_event_is_told_by_a_process_that_it_did_not_happen_in(database, settings):
     instances = count()
     with installation(processes=()) as site:
         key, strange = site.key(), site.key("work:poll")
@@ -92,3 +94,15 @@ def test_each_event_is_told_by_a_process_that_it_did_not_happen_in(database):
             scraped_at = second_server(site, database)
         assert RunnerInstance.objects.filter(deposed_at__isnull=False).count() == 3
         assert told(parsed(httpx.get(f"{scraped_at}/metrics").text)) == RARE
+
+        # Whatever is thrown away afterwards lowers none of them, whoever is asked.
+        for kept in ("RUN", "LOG", "RUNNER", "AUDIT"):
+            setattr(settings, f"CRONIQ_{kept}_RETENTION_SECONDS", 1.0)
+        DeadLetter.objects.all().delete()
+        gone = prune(DatabaseClock().now() + timedelta(days=30))
+        assert not Run.objects.filter(verdict__isnull=False).exists()
+        assert not Runner.objects.exists(), gone
+        never_fall = {name: count for name, count in RARE.items() if name[0].endswith("_total")}
+        for server in {site.base_url if database == "postgresql" else scraped_at, scraped_at}:
+            after = told(parsed(httpx.get(f"{server}/metrics").text))
+            assert {name: after[name] for name in never_fall} == never_fall
