@@ -6,6 +6,7 @@ HERE = "tests/scheduler/upkeep/"
 BACKUP, PRUNE, MOVE = HERE + "test_backup.py::", HERE + "test_prune.py::", HERE + "test_move.py::"
 COPY, NEWEST, PRUNER = "scheduler/services/backup.py", "scheduler/services/newest.py", "scheduler/workers/pruner.py"
 MOVING, TARGET, TABLES = (f"scheduler/services/move/{name}.py" for name in ("moving", "target", "tables"))
+RESTORE = HERE + "test_restore.py::"
 KILLED = MOVE + "test_a_move_that_is_killed_goes_on_and_ends_in_the_same_installation"
 
 RECORDS = [
@@ -18,7 +19,29 @@ RECORDS = [
         database="sqlite",
         red=[BACKUP + "test_a_copy_holds_what_was_committed_and_not_what_is_under_way"],
         realtime=[
-            BACKUP + "test_a_backup_under_load_restores_to_a_state_in_which_every_fire_still_becomes_exactly_one_run"
+            RESTORE + "test_a_backup_under_load_restores_to_a_state_in_which_every_fire_still_becomes_exactly_one_run"
+        ],
+    ),
+    Mutation(
+        name="restore-without-the-old-log",
+        mechanism="The log that the killed processes left does not get into what is restored.",
+        file="docs/deploy.md",
+        old="  rm -f croniq.sqlite3 croniq.sqlite3-wal croniq.sqlite3-shm ",
+        new="  rm -f croniq.sqlite3 ",
+        database="sqlite",
+        realtime=[
+            RESTORE + "test_a_backup_under_load_restores_to_a_state_in_which_every_fire_still_becomes_exactly_one_run"
+        ],
+    ),
+    Mutation(
+        name="restore-has-the-queue",
+        mechanism="A restored installation goes on with what waited: a dump without the queue is found.",
+        file="docs/deploy.md",
+        old="pg_dump --format=custom --file",
+        new="pg_dump --format=custom --exclude-table-data=scheduler_queueentry --file",
+        database="postgresql",
+        realtime=[
+            RESTORE + "test_a_backup_under_load_restores_to_a_state_in_which_every_fire_still_becomes_exactly_one_run"
         ],
     ),
     Mutation(
