@@ -129,6 +129,7 @@ def _shown(request: HttpRequest, job: Job | None, shown: JobForm, now: datetime,
     context = {
         "job": job,
         "form": shown,
+        "is_wrong": bool(shown.errors) or any(one.errors for one in shown.triggers),
         "fields": [(one, shown.texts[one.name], shown.errors.get(one.name, "")) for one in job_fields.FIELDS],
         "calendars": [calendar.name for calendar in calendar_list(tenant=tenant, limit=MOST_CALENDARS)],
         "policies": [policy.value for policy in OnBlocked],

@@ -106,6 +106,7 @@ def test_each_refusal_stands_beside_its_field_and_nothing_is_saved(operator, fie
     page = Page(answer)
     assert answer.status_code == 400
     assert said in page.text
+    assert "Nothing was saved" in page.text
     wrong = [one["name"] for tag in ("input", "select", "textarea") for one in page.all(tag) if "aria-invalid" in one]
     assert wrong == [beside]
     assert answer.content.count(b'class="wrong"') >= 1
