@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import Group, User
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from runners.models import AuditEvent
@@ -150,6 +151,20 @@ def test_who_only_looks_is_offered_nothing_and_does_nothing(now):
     assert told() == []
     assert Run.objects.filter(kind__in=["triggered", "replay"]).count() == 0
     assert DeadLetter.objects.count() == 1
+
+
+def test_what_was_skipped_was_never_a_run_and_is_not_replayed(operator: Client, now):
+    skipped = RunFactory(verdict="skipped", problem="skipped", finished_at=now)
+    do(operator, "replay", skipped)
+    assert not Run.objects.filter(replay_of=skipped).exists()
+
+
+def test_of_no_model_is_anything_offered_to_who_only_looks(now):
+    request = RequestFactory().get("/admin/")
+    request.user = User.objects.create_user("kim", is_staff=True)
+    request.user.groups.set(Group.objects.filter(name="viewer"))
+    offered = {model._meta.label: list(shown.get_actions(request)) for model, shown in admin.site._registry.items()}
+    assert {model: actions for model, actions in offered.items() if actions} == {}
 
 
 def test_who_is_no_staff_is_told_what_is_lacking_and_not_that_he_has_no_role(client: Client):

@@ -103,6 +103,6 @@ def drop_old_alerts(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     )
     found = oldest.order_by("pk").values_list("pk", "created_at")[:limit]
     old = [pk for pk, created_at in found if created_at < now - KEPT]
-    gone = Alert.objects.filter(pk__in=old, next_at__isnull=True).delete()[0] if old else 0
+    gone = Alert.objects.filter(pk__in=old).delete()[0] if old else 0
     over = AlertExemption.objects.filter(until__lt=now - KEPT).order_by("pk").values_list("pk", flat=True)[:limit]
     return gone + AlertExemption.objects.filter(pk__in=list(over)).delete()[0]

@@ -60,6 +60,9 @@ def test_the_secret_of_a_webhook_is_told_once_and_the_path_of_its_url_never(api)
         ({**HOOK, "kind": "apprise", "target": "syslog://x"}, "target"),
         ({**HOOK, "kind": "apprise", "target": "slack://a b"}, "target"),
         ({**HOOK, "kind": "apprise", "target": 7}, "target"),
+        pytest.param({**HOOK, "kind": "apprise", "target": "slack://" + "x" * 4090}, "target", id="a long URL"),
+        pytest.param({**MAIL, "target": "ops@" + "example." * 32 + "org"}, "target", id="a long mail address"),
+        pytest.param({**MAIL, "target": "ops@ex\u00e4mple.org"}, "target", id="a mail address of other letters"),
         ({**MAIL, "name": ""}, "name"),
         ({**MAIL, "secret": "mine"}, "secret"),
     ],
@@ -77,6 +80,7 @@ def test_what_is_no_channel_is_refused_by_its_field(api, body, field):
         ({"channels": ["theirs"]}, "channels"),
         ({"channels": ["gone"]}, "channels"),
         ({"channels": []}, "channels"),
+        ({"channels": ["ops"] * 21}, "channels"),
         ({"channels": "ops"}, "channels"),
         ({"channels": [["ops"]]}, "channels"),
         ({"tags": "x"}, "tags"),
@@ -116,7 +120,13 @@ def test_names_are_once_while_they_live_and_a_channel_in_use_stays(api):
     assert client.delete(f"/v1/alert-rules/{made.json()['id']}").status_code == 204
     assert client.delete(f"/v1/alert-rules/{made.json()['id']}").status_code == 404
     assert client.delete(f"/v1/alert-channels/{channel['id']}").status_code == 204
+    assert client.get("/v1/alert-channels").json() == client.get("/v1/alert-rules").json() == []
     assert client.post("/v1/alert-channels", MAIL).status_code == 201
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "\u00b2", "x"], ids=["5000 digits", "a power of two", "no number"])
+def test_what_is_no_number_is_of_no_alert_channel(api, number):
+    assert api().delete(f"/v1/alert-channels/{number}").status_code == 404
 
 
 def test_a_test_waits_to_be_sent_as_any_alert(api, now):
@@ -232,5 +242,6 @@ def test_an_exemption_is_listed_while_it_is_in_effect_and_ended_once(api, now, c
     again = client.post("/v1/alert-exemptions", said).json()
     assert client.delete(f"/v1/alert-exemptions/{again['id']}").status_code == 204
     assert client.delete(f"/v1/alert-exemptions/{again['id']}").status_code == 404
+    assert client.get("/v1/alert-exemptions").json() == []
     actions = AuditEvent.objects.filter(target_type="alert_exemption").order_by("pk").values_list("action", flat=True)
     assert list(actions) == ["alert_exemption.created"] * 2 + ["alert_exemption.ended"]

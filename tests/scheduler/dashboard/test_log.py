@@ -26,8 +26,7 @@ def write(run: Run, count: int, first: int = 1, **values) -> None:
             run=run,
             attempt=1,
             logged_at=NOW + timedelta(seconds=number),
-            message=f"line {number}",
-            **{"level": "info", **values},
+            **{"level": "info", "message": f"line {number}", **values},
         )
         for number in range(first, first + count)
     )
@@ -285,6 +284,21 @@ def test_what_a_handler_still_says_after_a_cancel_is_followed(viewer):
     assert "still winds down" in page.text
     assert page.all("div", id="log-lines")[0]["data-stream"]
     assert not streamed(viewer, entry.run_id)[2]
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?line=3", "?before={place}", "?q=line", "?level=info", "?q=line&before={place}"]
+)
+def test_the_lines_of_other_runs_are_in_no_log(viewer, query):
+    mine, other = RunFactory(completed=True), RunFactory(completed=True)
+    for first in range(1, 7, 2):
+        write(mine, 2, first)
+        write(other, 2, first, message="of another run, line")
+    last = RunLog.objects.filter(run=other).latest("id").pk
+    page = Page(viewer.get(f"/runs/{mine.pk}/log{query.format(place=f'{last}.7')}"))
+    assert numbers(page) == [1, 2, 3, 4, 5, 6]
+    assert "of another run" not in page.text
+    assert "of another run" not in viewer.get(f"/runs/{mine.pk}/log/stream").content.decode()
 
 
 def test_a_line_that_is_written_in_the_last_moment_is_not_missed(viewer, monkeypatch):

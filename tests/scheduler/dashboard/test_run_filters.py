@@ -93,6 +93,7 @@ def test_filters_narrow_the_list_down_and_stay_in_the_address(viewer, named, que
         ("attempt=1001", "attempt"),
         ("attempt=x", "attempt"),
         ("attempt=%D9%A1", "attempt"),
+        pytest.param("attempt=" + "9" * 5000, "attempt", id="a number of 5000 digits"),
         ("since=yesterday", "since"),
         ("until=0001-01-01T00:00", "until"),
         ("since=2026-03-02T10:00&until=2026-03-02T10:00", "until"),

@@ -97,7 +97,11 @@ def test_a_key_is_shown_once_and_a_form_that_is_sent_twice_makes_one(admin, bill
     assert raw not in str(list(AuditEvent.objects.values()))
 
 
-@pytest.mark.parametrize("form", [{"newest": "0", "expires_in": "soon"}, {"newest": "x"}, {}])
+@pytest.mark.parametrize(
+    "form",
+    [{"newest": "0", "expires_in": "soon"}, {"newest": "x"}, {"newest": "9" * 5000}, {}],
+    ids=["no duration", "no number", "a number of 5000 digits", "nothing"],
+)
 def test_a_key_that_cannot_be_is_not_made(admin, billing, form):
     assert admin.post(f"{path_of(billing)}/key", form).status_code == 400
     assert not ApiKey.objects.exists()
@@ -172,6 +176,14 @@ def test_whoever_may_make_keys_gives_nothing_that_he_has_not(now):
     assert kim.post(f"{path_of(strong)}/key", {"newest": str(key.pk)}).status_code == 403
     assert kim.post(f"/settings/keys/{key.pk}/rotate", {"newest": str(key.pk)}).status_code == 403
     assert kim.post(f"/settings/keys/{key.pk}/revoke").status_code == 403
+    # Neither changes what has more than he has, nor lets what has less have more.
+    weak = create_client("weak", ["api-clients:admin"], now)
+    for one in (strong, weak):
+        form = {"name": "mine", "scopes": ["admin"], "is_active": "on"}
+        assert kim.post(path_of(one), form).status_code == 403
+    assert kim.post(path_of(strong), {"name": "mine", "scopes": ["api-clients:admin"]}).status_code == 403
+    assert set(ApiClient.objects.values_list("name", flat=True)) == {"strong", "weak"}
+    weak.delete()
     assert (ApiClient.objects.count(), ApiKey.objects.filter(revoked_at=None).count()) == (1, 1)
 
 

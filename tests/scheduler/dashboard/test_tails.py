@@ -268,6 +268,47 @@ def test_a_database_that_is_away_ends_streams_and_no_server(server, stream, entr
     assert (stream.seen, stream.is_over) == ([1, 2], False)
 
 
+def test_a_database_that_is_away_while_lines_are_read_ends_the_stream_and_breaks_it_not(stream, entry, monkeypatch):
+    say(entry, "before")
+
+    def away(*arguments):
+        raise OperationalError("the server closed the connection")
+
+    with stream.open():
+        stream.until(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(tails, "lines_after", away)
+            say(entry, "after")
+            stream.to_its_end()
+    with stream.open():
+        stream.until(2)
+    assert (stream.seen, stream.is_over) == ([1, 2], False)
+
+
+def test_lines_that_were_read_while_the_right_to_look_ended_are_not_told(server, stream, entry, monkeypatch):
+    say(entry, "before")
+    with stream.open():
+        stream.until(1)
+        read = tails.lines_after
+
+        def until_it_ends(*arguments):
+            for tail in server.application.tails._tails:
+                tail.end()
+            return read(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(tails, "lines_after", until_it_ends)
+            say(entry, "after")
+            stream.to_its_end()
+    assert stream.seen == [1]
+
+
+def test_a_stream_with_nothing_to_tell_says_that_it_lives(stream, entry, monkeypatch):
+    monkeypatch.setattr(tails, "PING_SECONDS", 0.02)
+    with stream.open():
+        assert next(line for line in stream._lines if line == ":") == ":"
+
+
 def test_a_server_that_stops_ends_its_streams(quick, viewer, entry):
     say(entry, "line 1")
     with ExitStack() as still_open:
@@ -278,6 +319,14 @@ def test_a_server_that_stops_ends_its_streams(quick, viewer, entry):
             stream.until(1)
         stream.to_its_end()  # a whole answer: httpx would say that it was cut off
     assert (stream.seen, stream.is_over) == ([1], False)
+
+
+def test_a_server_that_is_about_to_stop_begins_no_stream(server, stream, entry):
+    say(entry, "line 1")
+    server.application.tails.stop()
+    with stream.open():
+        stream.to_its_end()
+    assert (stream.seen, stream.is_over, following(server)) == ([1], False, 0)
 
 
 @pytest.mark.realtime
