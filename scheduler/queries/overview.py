@@ -88,10 +88,8 @@ def job_lines(now: datetime, choice: JobChoice, *, limit: int, after: str = "") 
 def job_story(job_key: str, now: datetime) -> JobStory | None:
     """Return the job of a key; None if there is none. Four queries, whatever there is of it."""
     waiting = QueueEntry.objects.filter(job_id=OuterRef("pk"), state__in=WAITING, attempt=0)
-    claimed = QueueEntry.objects.filter(job_id=OuterRef("pk"), state=QueueEntry.State.CLAIMED)
     jobs = _looked_at(live_jobs().select_related("lane").filter(job_key=job_key), now).annotate(
-        is_planned=Exists(waiting.filter(run__scheduled_for__gt=now)),
-        running=Coalesce(Subquery(claimed.order_by().values("job_id").annotate(n=Count("pk")).values("n")), 0),
+        is_planned=Exists(waiting.filter(run__scheduled_for__gt=now))
     )
     job = jobs.prefetch_related("triggers__calendar__rules").first()
     if job is None:
@@ -102,7 +100,7 @@ def job_story(job_key: str, now: datetime) -> JobStory | None:
     live = [trigger for trigger in triggers if trigger.enabled and trigger.next_materialize_at is not None]
     is_missed = not job.is_planned and any(has_missed(trigger, now) for trigger in live)
     skipped = skipped_ahead([job.pk], now).get(job.pk, set())
-    line = _line(job, None, job.running, is_missed=is_missed)
+    line = _line(job, None, is_missed=is_missed)
     return JobStory(job, line, tuple(ahead_of(job, triggers, skipped, now)))
 
 
@@ -111,8 +109,10 @@ def _looked_at(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
     finished = Run.objects.filter(job_id=OuterRef("pk"), verdict__isnull=False, scheduled_for__lte=now)
     finished = finished.order_by("-scheduled_for", "-id")
     ran = finished.exclude(verdict__in=[Run.Verdict.SKIPPED, Run.Verdict.CANCELLED])
+    claimed = QueueEntry.objects.filter(job_id=OuterRef("pk"), state=QueueEntry.State.CLAIMED)
     triggers = Trigger.objects.select_related("calendar").order_by("created_at", "id")
     return jobs.annotate(
+        running=Coalesce(Subquery(claimed.order_by().values("job_id").annotate(n=Count("pk")).values("n")), 0),
         last_id=Subquery(finished.values("id")[:1]),
         last_state=Subquery(finished.values("verdict")[:1]),
         last_at=Subquery(finished.values("finished_at")[:1]),
@@ -124,17 +124,11 @@ def _looked_at(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
 def _lines(jobs: QuerySet[Job], now: datetime) -> list[JobLine]:
     rows = list(_looked_at(jobs, now))
     ids = [job.pk for job in rows]
-    running = dict(
-        QueueEntry.objects.filter(state=QueueEntry.State.CLAIMED, job_id__in=ids)
-        .values_list("job_id")
-        .annotate(Count("pk"))
-        .order_by()
-    )
     upcoming, missed = upcoming_and_missed(ids, now)
-    return [_line(job, upcoming.get(job.pk), running.get(job.pk, 0), is_missed=job.pk in missed) for job in rows]
+    return [_line(job, upcoming.get(job.pk), is_missed=job.pk in missed) for job in rows]
 
 
-def _line(job: Job, next_fire_at: datetime | None, running: int, *, is_missed: bool) -> JobLine:
+def _line(job: Job, next_fire_at: datetime | None, *, is_missed: bool) -> JobLine:
     triggers = tuple(_trigger_line(trigger) for trigger in job.triggers.all())
     status = status_of(job)
     return JobLine(
@@ -150,7 +144,7 @@ def _line(job: Job, next_fire_at: datetime | None, running: int, *, is_missed: b
         zone=triggers[0].zone if triggers else "",
         next_fire_at=next_fire_at if status == "active" else None,
         last=None if job.last_id is None else LastResult(job.last_id, job.last_state, job.last_at),
-        running=running,
+        running=job.running,
         config_error=next((trigger.config_error for trigger in triggers if trigger.config_error), ""),
         is_overdue=status == "active" and (job.is_late or is_missed),
         is_failing=job.last_verdict in (Run.Verdict.FAILED, Run.Verdict.DEAD),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from scheduler.dashboard.pages import page
 from scheduler.dashboard.urls import urlpatterns
 from scheduler.models import DeadLetter, Job, Run
 from scheduler.services.seed import seed_demo
-from tests.factories import HeartbeatFactory, SkippedSpanFactory
+from tests.factories import HeartbeatFactory, QueueEntryFactory, SkippedSpanFactory
 from tests.scheduler.dashboard.conftest import client_of, person
 
 pytestmark = pytest.mark.django_db
@@ -38,8 +39,9 @@ def paths(now) -> dict[str, str]:
     SkippedSpanFactory(job=Job.objects.get(job_key=key), reason="downtime")
     calendar, letter = Calendar.objects.first().pk, DeadLetter.objects.first()
     run = Run.objects.filter(verdict="completed").first().pk
+    QueueEntryFactory(job=Job.objects.get(job_key=key), available_at=now - timedelta(minutes=2))  # overdue
     return {
-        "jobs": "/",
+        "jobs": "/?status=overdue",
         "jobs-confirm": "/jobs/bulk?do=pause&all=1",
         "job-preview": "/jobs/preview?t0-text=0+2+*+*+*",
         "now": "/now",
