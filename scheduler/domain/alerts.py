@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 ATTEMPTS_MOST = 12
 """After the last of them, about two hours after the first, an alert has failed."""
@@ -45,6 +46,16 @@ def lasting(event: str, subject: str) -> str:
 
 def lasting_of(cause: str) -> str:
     return cause.rpartition(":")[0]
+
+
+def recovery_of(alert_id: UUID) -> str:
+    """The cause of the end of what that alert told."""
+    return f"recovered:{alert_id}"
+
+
+def beginning_of(cause: str) -> UUID:
+    """The alert whose end has this cause (`recovery_of`)."""
+    return UUID(cause.rpartition(":")[2])
 
 
 def shown_target(target: str) -> str:

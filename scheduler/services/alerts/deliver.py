@@ -17,16 +17,18 @@ from calendars.domain.closed_days import closed_until
 from calendars.domain.errors import InvalidField
 from calendars.queries.specs import calendar_spec
 from croniq_site.kernel.database import write_transaction
-from scheduler.domain.alerts import ATTEMPTS_MOST, wait_after
+from scheduler.domain.alerts import ATTEMPTS_MOST, FIRST_WAIT, beginning_of, wait_after
 from scheduler.models import Alert, AlertChannel, AlertRule
 from scheduler.queries.alert_exemptions import exemptions_at
-from scheduler.services.alerts.transports import NotDelivered, send
+from scheduler.services.alerts.causes import MOMENTS
+from scheduler.services.alerts.transports import NotDelivered, Unwelcome, send
 
 _log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=120)
 """So long an alert is its sender's. A sender gives up much sooner (`transports.SECONDS_MOST`)."""
 _SAID = (Alert.State.WAITING, Alert.State.DELIVERED)
+_NEVER_SAID = (Alert.State.THROTTLED, Alert.State.SNOOZED, Alert.State.QUIET, Alert.State.DROPPED)
 _FREE = (Alert.Event.RECOVERED, Alert.Event.DIGEST, Alert.Event.TEST)
 """What no throttle holds back, and does not count for one."""
 
@@ -50,7 +52,7 @@ def deliver_next(now: datetime) -> bool:
         send(sending.channel, sending.message, now)
     except NotDelivered as failure:
         _log.warning("alert %s: attempt %d: %s", sending.alert_id, sending.attempt, failure)
-        record_failure(sending, str(failure), now)
+        record_failure(sending, str(failure), now, is_of_it_alone=isinstance(failure, Unwelcome))
     except Exception as error:
         # A fault of ours or of a library is one more attempt that failed, not an alert that is tried for ever.
         _log.exception("alert %s: attempt %d broke", sending.alert_id, sending.attempt)
@@ -62,10 +64,10 @@ def deliver_next(now: datetime) -> bool:
 
 @dataclass(frozen=True)
 class Hold:
-    """Not now: at ``until`` it is looked at again, if it still lasts."""
+    """Not now: at ``until`` it is looked at again, if it still lasts. ``why``: as `Alert.held`."""
 
     until: datetime
-    why: Alert.State
+    why: str
 
 
 def claim_alert(now: datetime) -> Sending | None:
@@ -79,6 +81,9 @@ def claim_alert(now: datetime) -> Sending | None:
             alert = due.select_related("rule", "channel").order_by("next_at", "pk").first()
             if alert is None:
                 return None
+            # An alert may be seen late, by its transaction, and be the first one for another sender: what is decided
+            # by what was said over a channel is decided by one at a time.
+            AlertChannel.objects.select_for_update(no_key=True).get(pk=alert.channel_id)
             decision = _decision(alert, now)
             mine = Alert.objects.filter(pk=alert.pk, attempt=alert.attempt, next_at__lte=now)
             if isinstance(decision, Hold):
@@ -99,12 +104,19 @@ def _decision(alert: Alert, now: datetime) -> Alert.State | Hold | None:
         return Alert.State.FAILED
     if alert.attempt or rule is None:
         return None
+    if alert.event == Alert.Event.RECOVERED:
+        begun = Alert.objects.filter(pk=beginning_of(alert.cause)).values_list("state", flat=True).first()
+        if begun == Alert.State.WAITING:  # whoever is told of the end first takes the beginning for news
+            return Hold(now + FIRST_WAIT, "")
+        if begun in _NEVER_SAID:
+            return Alert.State(begun)
     exemptions = exemptions_at(now)
     snoozed, quiet = exemptions.snoozed_until(rule, alert.job_key), _quiet_until(rule, now)
     hold = Hold(snoozed, Alert.State.SNOOZED) if snoozed else Hold(quiet, Alert.State.QUIET) if quiet else None
     if hold is not None:
         # A failure is a moment, of which nobody wants to hear later; what lasts is told if it lasts until then.
-        return hold.why if alert.event == Alert.Event.FAILED else hold
+        is_past = alert.event == Alert.Event.FAILED or (alert.ended_at is not None and alert.event not in MOMENTS)
+        return Alert.State(hold.why) if is_past else hold
     throttle = exemptions.throttle_of(rule, alert.job_key)
     if not throttle or alert.event in _FREE:
         return None
@@ -140,10 +152,10 @@ def record_success(sending: Sending, now: datetime) -> bool:
     return bool(changed)
 
 
-def record_failure(sending: Sending, error: str, now: datetime) -> bool:
+def record_failure(sending: Sending, error: str, now: datetime, *, is_of_it_alone: bool = False) -> bool:
     """Write why it was not delivered and when it is tried again, or that it has failed; False if it is somebody else's
     by now. What else waits for its first attempt over that channel waits as long, so that a receiver that hangs holds
-    up nobody else's alerts."""
+    up nobody else's alerts; unless it ``is_of_it_alone``: behind what a receiver never takes nothing may wait."""
     wait = wait_after(sending.attempt)
     with write_transaction():
         if wait is None:
@@ -152,6 +164,8 @@ def record_failure(sending: Sending, error: str, now: datetime) -> bool:
             )
         if not _held(sending).update(next_at=now + wait, error=error[:500]):
             return False
+        if is_of_it_alone:
+            return True
         waiting = Alert.objects.filter(channel=sending.channel, attempt=0, next_at__lt=now + wait)
         waiting.update(next_at=now + wait)
         return True

@@ -27,12 +27,17 @@ SECONDS_MOST = 10.0
 """For a request from its first byte to the status of its answer, and for each step of a mail."""
 APPRISE_SECONDS_MOST = 30.0
 """For the whole of a message over apprise; then its process is ended."""
+_OF_THE_MESSAGE = (400, 413, 422)
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 ALLOW = "CRONIQ_ALERT_HTTP_ALLOW"
 
 
 class NotDelivered(Exception):
     """It did not arrive, or nobody said that it did; the text, without secrets, goes into the log of deliveries."""
+
+
+class Unwelcome(NotDelivered):
+    """The receiver does not take this message; others may be welcome."""
 
 
 def send(channel: AlertChannel, message: Mapping[str, Any], now: datetime) -> None:
@@ -67,7 +72,8 @@ async def _post(channel: AlertChannel, message: Mapping[str, Any], now: datetime
             pool.stream("POST", channel.target, headers=headers, content=body) as answer,
         ):
             if not 200 <= answer.status < 300:
-                raise NotDelivered(f"{where} answered {answer.status}")
+                kind = Unwelcome if answer.status in _OF_THE_MESSAGE else NotDelivered
+                raise kind(f"{where} answered {answer.status}")
     except TimeoutError:
         raise NotDelivered(f"{where} did not answer within {SECONDS_MOST:g} s") from None
     except ActionRefused as refused:

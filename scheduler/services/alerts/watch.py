@@ -6,11 +6,12 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db.models import F, Q
 
-from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage, one_at_a_time, write_transaction
-from scheduler.domain.alerts import cause_of, lasting, lasting_of
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, is_outage, one_at_a_time, write_transaction
+from scheduler.domain.alerts import cause_of, lasting, lasting_of, recovery_of
 from scheduler.models import Alert, AlertRule, Run
 from scheduler.queries.alert_conditions import conditions
 from scheduler.queries.alert_exemptions import Exemptions, exemptions_at
@@ -29,7 +30,11 @@ BEGUN_MOST = 500
 RUNS_LOOKED_AT = 20
 """A job that failed succeeds again if one of so many of its newest runs did."""
 
+FAILURES_LOOKED_AT = 2000
+"""So many failures of a rule are looked through in one look."""
+
 Kind, Event, State = AlertRule.Kind, Alert.Event, Alert.State
+_SAID = (State.WAITING, State.DELIVERED, State.FAILED)
 EVENTS = {kind: Event(kind.value) for kind in Kind if kind.value in Event.values} | {
     Kind.SCHEDULER_SILENT: Event.SILENT,
     Kind.WEEKLY_DIGEST: Event.DIGEST,
@@ -86,8 +91,7 @@ def look(rule: AlertRule, now: datetime, exemptions: Exemptions) -> int:
 def _end_failures(rule: AlertRule, now: datetime, exemptions: Exemptions) -> int:
     """A job that failed and has succeeded since is told of once, however often it failed."""
     failures: dict[str, list[Alert]] = defaultdict(list)
-    going_on = Alert.objects.filter(rule=rule, ended_at__isnull=True, event=Event.FAILED)
-    for alert in going_on.order_by("created_at", "pk"):
+    for alert in _failures(rule, now):
         failures[alert.job_key].append(alert)
     if not failures:
         return 0
@@ -109,11 +113,42 @@ def _end_failures(rule: AlertRule, now: datetime, exemptions: Exemptions) -> int
 _TICK = timedelta(microseconds=1)
 
 
+def _failures(rule: AlertRule, now: datetime) -> list[Alert]:
+    """The failures that go on, the oldest first, but for those that later ones stand for: these are over. So a look
+    costs as much as there are jobs that fail, not as often as they failed. None while there is more to look through."""
+    going_on = Alert.objects.filter(rule=rule, ended_at__isnull=True, event=Event.FAILED).order_by("created_at", "pk")
+    found = list(going_on[:FAILURES_LOOKED_AT])
+    is_cut = len(found) == FAILURES_LOOKED_AT
+    kept = _standing(found)
+    if is_cut and len(kept) == len(found):
+        found, is_cut = list(going_on), False
+        kept = _standing(found)
+    for some in chunks([alert.pk for alert in found if alert.pk not in kept]):
+        Alert.objects.filter(pk__in=some, ended_at__isnull=True).update(ended_at=now)
+    return [] if is_cut else [alert for alert in found if alert.pk in kept]
+
+
+def _standing(failures: Iterable[Alert]) -> set[UUID]:
+    """Of each job and channel: the last failure, the one of the last instant, and the one whose end is told."""
+    of: dict[tuple[int, str], list[Alert]] = defaultdict(list)
+    for alert in failures:
+        of[alert.channel_id, alert.job_key].append(alert)
+    kept = set()
+    for alerts in of.values():
+        said = [alert for alert in alerts if alert.state in _SAID]
+        tried = [alert for alert in said if alert.attempt]
+        kept |= {alert.pk for alert in (alerts[-1], *tried[-1:], *(said[:1] if not tried else ()))}
+        kept.add(max(alerts, key=lambda alert: datetime.fromisoformat(alert.detail["scheduled_for"])).pk)
+    return kept
+
+
 def _end(rule: AlertRule, over: Iterable[Alert], now: datetime, exemptions: Exemptions, more: dict[str, str]) -> int:
     """Write that these are over, and tell of it whoever was told of them. What nobody was told of yet, because it was
     held back, is not told any more."""
     written, told = 0, {}
     for alert in over:
+        if exemptions.is_disabled(rule, alert.job_key):
+            continue  # it is found to be over afterwards
         ended = Alert.objects.filter(pk=alert.pk, ended_at__isnull=True)
         if (
             ended.exclude(held="")
@@ -121,15 +156,15 @@ def _end(rule: AlertRule, over: Iterable[Alert], now: datetime, exemptions: Exem
             .update(ended_at=now, state=F("held"), next_at=None, finished_at=now)
         ):
             continue
-        if ended.update(ended_at=now) and alert.state in (State.WAITING, State.DELIVERED, State.FAILED):
-            told[alert.channel_id, alert.job_key if alert.event == Event.FAILED else alert.cause] = alert
+        if ended.update(ended_at=now) and alert.state in _SAID:
+            whose = (alert.channel_id, alert.job_key if alert.event == Event.FAILED else alert.cause)
+            # The end is told if this one is: of those that nobody has tried yet the first one is, whatever throttles.
+            if alert.attempt or whose not in told:
+                told[whose] = alert
     if not rule.recovery:
         return 0
     for alert in told.values():
-        if not exemptions.is_disabled(rule, alert.job_key):
-            detail = {**alert.detail, **more, "of": alert.event, "until": now.isoformat(timespec="seconds")}
-            recovered = alerts_of(
-                rule, Event.RECOVERED, f"recovered:{alert.pk}", now, job_key=alert.job_key, detail=detail
-            )
-            written += write_alerts(row for row in recovered if row.channel_id == alert.channel_id)
+        detail = {**alert.detail, **more, "of": alert.event, "until": now.isoformat(timespec="seconds")}
+        recovered = alerts_of(rule, Event.RECOVERED, recovery_of(alert.pk), now, job_key=alert.job_key, detail=detail)
+        written += write_alerts(row for row in recovered if row.channel_id == alert.channel_id)
     return written

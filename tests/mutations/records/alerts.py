@@ -5,9 +5,11 @@ from tests.mutations.record import Mutation
 CAUSES = "tests/scheduler/alerts/test_causes.py::"
 DELIVERY = "tests/scheduler/alerts/test_delivery.py::"
 DEFINITIONS = "tests/scheduler/alerts/test_definitions.py::"
+ORDER = "tests/scheduler/alerts/test_order.py::"
 FINDER = "scheduler/services/alerts/causes.py"
 LOOKS = "scheduler/queries/alert_conditions.py"
 SENDER = "scheduler/services/alerts/deliver.py"
+WATCH = "scheduler/services/alerts/watch.py"
 TRANSPORT = "scheduler/services/alerts/transports.py"
 
 RECORDS = [
@@ -124,5 +126,66 @@ RECORDS = [
             DEFINITIONS + "test_the_secret_of_a_webhook_is_told_once_and_the_path_of_its_url_never",
             DELIVERY + "test_a_webhook_that_fails_and_recovers_gets_each_alert_once_more_with_its_id",
         ],
+    ),
+    Mutation(
+        name="alert-end-after-its-beginning",
+        mechanism="An end waits until its beginning has its outcome, and is not told where that was not.",
+        file=SENDER,
+        old="    if alert.event == Alert.Event.RECOVERED:\n",
+        new="    if False:\n",
+        red=[
+            ORDER + "test_an_end_waits_for_its_beginning_that_a_receiver_did_not_take",
+            ORDER + "test_an_end_waits_while_its_beginning_is_being_sent",
+            ORDER + "test_an_end_is_not_said_where_its_beginning_was_held_back_when_it_was_sent",
+        ],
+    ),
+    Mutation(
+        name="alert-over-is-not-held",
+        mechanism="What was over before anybody sent it is not told when a snooze ends.",
+        file=SENDER,
+        old=" or (alert.ended_at is not None and alert.event not in MOMENTS)",
+        new="",
+        red=[ORDER + "test_what_was_over_before_anybody_sent_it_is_not_said_when_a_snooze_ends"],
+    ),
+    Mutation(
+        name="alert-end-of-the-one-said",
+        mechanism="Of failures that nobody has tried yet the end is that of the first, which is the one that is said.",
+        file=WATCH,
+        old="            if alert.attempt or whose not in told:\n                told[whose] = alert\n",
+        new="            told[whose] = alert\n",
+        red=[ORDER + "test_the_end_of_failures_is_that_of_the_one_that_is_said"],
+    ),
+    Mutation(
+        name="alert-end-waits-while-switched-off",
+        mechanism="What began before a rule was switched off is found to be over afterwards, and told.",
+        file=WATCH,
+        old="            continue  # it is found to be over afterwards\n",
+        new="            pass\n",
+        red=[ORDER + "test_the_end_of_what_was_told_is_told_when_a_rule_is_switched_on_again"],
+    ),
+    Mutation(
+        name="alert-failures-stand-for-earlier-ones",
+        mechanism="A look at failures costs as much as jobs fail, not as often as they did.",
+        file=WATCH,
+        old="        Alert.objects.filter(pk__in=some, ended_at__isnull=True).update(ended_at=now)\n    return []",
+        new="        pass\n    return []",
+        red=[ORDER + "test_a_look_costs_as_much_as_jobs_fail_however_often_they_did"],
+    ),
+    Mutation(
+        name="alert-unwelcome-message",
+        mechanism="A message that a receiver never takes holds up no other one of its channel.",
+        file=SENDER,
+        old="        if is_of_it_alone:\n            return True\n",
+        new="",
+        red=[DELIVERY + "test_a_message_that_a_receiver_never_takes_holds_up_no_other_one"],
+    ),
+    Mutation(
+        name="alert-channel-decides-one-at-a-time",
+        mechanism="An alert that is seen late is throttled by what another sender says at that moment.",
+        file=SENDER,
+        old="            AlertChannel.objects.select_for_update(no_key=True).get(pk=alert.channel_id)\n",
+        new="",
+        red=[DELIVERY + "test_an_alert_that_is_seen_late_by_one_sender_is_throttled_by_what_another_one_says"],
+        database="postgresql",
     ),
 ]

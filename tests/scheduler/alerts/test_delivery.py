@@ -292,3 +292,33 @@ def test_a_receiver_that_hangs_is_tried_with_one_alert_and_holds_up_no_other_cha
     hook.status = 204
     deliver_all(now + wait_after(1))
     assert len(set(hook.ids)) == 5
+
+
+def test_a_message_that_a_receiver_never_takes_holds_up_no_other_one(now, hook):
+    rule = to(hook)
+    first, other = AlertFactory(rule=rule), AlertFactory(rule=rule, next_at=now + SECOND)
+    hook.status = 400
+    assert deliver_next(now)
+    hook.status = 204
+    assert deliver_all(now + SECOND) == 1
+    assert hook.ids == [str(first.pk), str(other.pk)]
+    assert states() == {"waiting": 1, "delivered": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_alert_that_is_seen_late_by_one_sender_is_throttled_by_what_another_one_says(now, hook, database):
+    """Its transaction ends late: it is the first one for the second sender, while the first one knows nothing of it."""
+    if database != "postgresql":
+        pytest.skip("one writer at a time on SQLite")
+    rule = to(hook, throttle_seconds=600)
+    AlertFactory(rule=rule)
+    with Session() as first, Session() as second:
+        pid = second.backend_pid
+        first.begin()
+        assert first.run(claim_alert, now) is not None
+        AlertFactory(rule=rule, next_at=now - SECOND)
+        late = second.start(claim_alert, now)
+        poll_until(lambda: is_waiting_for_lock(pid), what="the second waits for what the first says over the channel")
+        first.commit()
+        assert late.result(DEADLINE_SECONDS) is None
+    assert states() == {"waiting": 1, "throttled": 1}

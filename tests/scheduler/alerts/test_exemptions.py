@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -163,7 +164,7 @@ def test_an_override_of_the_throttle_holds_back_what_the_rule_would_say(now):
 def test_a_throttle_holds_back_no_end_and_no_digest(now, event):
     rule = AlertRuleFactory(throttle_seconds=3600)
     AlertFactory(rule=rule)
-    AlertFactory(rule=rule, event=event, detail={"of": "failed"}, next_at=now + MINUTE)
+    AlertFactory(rule=rule, event=event, cause=f"{event}:{uuid4()}", detail={"of": "failed"}, next_at=now + MINUTE)
     AlertFactory(rule=rule, next_at=now + 2 * HOUR)
     assert [say_all(now), say_all(now + MINUTE), say_all(now + 2 * HOUR)] == [["failed"], [event], ["failed"]]
 
