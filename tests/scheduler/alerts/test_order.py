@@ -113,7 +113,7 @@ def test_a_look_costs_as_much_as_jobs_fail_however_often_they_did(now, monkeypat
         AlertFactory(rule=rule, job_key=KEY, detail=failure(now + at * SECOND), **instants, **state)
     for minute in range(2, 8):
         watch(now + minute * MINUTE)
-    assert [alert.created_at for alert in Alert.objects.filter(ended_at__isnull=True).order_by("pk")] == [
+    assert [alert.created_at for alert in Alert.objects.filter(ended_at__isnull=True).order_by("created_at")] == [
         now + SECOND,
         now + 11 * SECOND,
     ]
