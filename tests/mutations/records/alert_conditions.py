@@ -49,7 +49,7 @@ RECORDS = [
         name="alert-recovery-to-who-was-told",
         mechanism="The end of what nobody was told is told to nobody.",
         file=WATCH,
-        old=" and alert.state in (State.WAITING, State.DELIVERED, State.FAILED):",
+        old=" and alert.state in _SAID:",
         new=":",
         red=[CONDITIONS + "test_the_end_of_what_nobody_was_told_is_told_to_nobody"],
     ),
@@ -89,7 +89,7 @@ RECORDS = [
         name="alert-snooze-holds",
         mechanism="What lasts longer than a snooze is said then.",
         file=SENDER,
-        old="return hold.why if alert.event == Alert.Event.FAILED else hold",
+        old="return Alert.State(hold.why) if is_past else hold",
         new="return hold.why",
         red=[
             EXEMPTIONS + "test_what_lasts_longer_than_a_snooze_is_said_then",
