@@ -191,6 +191,14 @@ RECORDS = [
         DEFINITIONS + "test_what_is_no_rule_is_refused_by_its_field",
     ),
     _one(
+        "alerts-need-their-own-right",
+        "The page of alerts is for whoever may see alerts: to see jobs is not enough.",
+        "scheduler/dashboard/alerts.py",
+        "@page(needs=VIEW)",
+        "@page",
+        "tests/scheduler/dashboard/test_alerts.py::test_whoever_may_see_jobs_alone_sees_no_alerts",
+    ),
+    _one(
         "alert-errors-are-cut",
         "An alert has a bounded piece of what a run died of.",
         CAUSES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -125,6 +126,13 @@ def test_a_viewer_looks_and_changes_nothing():
     assert "night" in page
     assert '<form method="post" action="/alerts' not in page
     assert "/alerts/exemptions" not in page
+
+
+def test_whoever_may_see_jobs_alone_sees_no_alerts():
+    kim = person("kim")
+    kim.user_permissions.set(Permission.objects.filter(codename="view_job"))
+    seen = client_of(kim)
+    assert (seen.get("/").status_code, seen.get("/alerts").status_code) == (200, 403)
 
 
 def test_many_of_everything_cost_as_many_queries_as_few(admin, now):
