@@ -67,8 +67,8 @@ RECORDS = [
         "alert-no-end-while-switched-off",
         "A rule that is switched off tells no end either.",
         WATCH,
-        "        if not exemptions.is_disabled(rule, alert.job_key):\n            detail",
-        "        if True:\n            detail",
+        "        if exemptions.is_disabled(rule, alert.job_key):\n            continue",
+        "        if False:\n            continue",
         WHOSE + "test_while_a_rule_is_switched_off_no_end_is_told",
     ),
     _one(
