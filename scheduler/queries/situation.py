@@ -98,14 +98,15 @@ def situation(now: datetime, seen: Pulse | None = None) -> Situation:
     """At most fourteen queries, whatever is wrong."""
     queue, letters = queue_now(now), letters_by_job()
     triggers, jobs, runners = _suspects(now), _jobs(), _runners(now)
-    online = [row for row in runners if status_of(row.last_poll_at, now) == "online" and not row.is_drained]
+    present = [row for row in runners if status_of(row.last_poll_at, now) == "online"]
+    taking = [row for row in present if not row.is_drained]
     wanted = {(tenant, name) for job in jobs if job.is_active for tenant, name in job.wanted}
-    having = runners_having(wanted, [(row.runner_id, row.tenant, row.capabilities) for row in online])
+    having = runners_having(wanted, [(row.runner_id, row.tenant, row.capabilities) for row in taking])
     seen = seen or pulse()
     broken = [(trigger.job.job_key, trigger.config_error) for trigger in triggers if trigger.config_error]
     paused = sorted((job for job in jobs if job.paused_at is not None), key=lambda job: job.paused_at, reverse=True)
     return Situation(
-        troubles=tuple(sentences(now, seen, queue.oldest_at, lambda: bool(online), broken)),
+        troubles=tuple(sentences(now, seen, queue.oldest_at, lambda: bool(present), broken)),
         maintenance=current_maintenance() if queue.is_held else None,
         overdue=_some(_overdue(triggers, now)),
         failing=_failing(now),
@@ -114,7 +115,7 @@ def situation(now: datetime, seen: Pulse | None = None) -> Situation:
         stale=_some(row.runner_id for row in runners if status_of(row.last_poll_at, now) == "stale"),
         drained=_some(row.runner_id for row in runners if row.is_drained),
         lacking=_some(name for name, number in having.items() if number == 0),
-        untaken=_some(untaken([job.needs for job in jobs if job.is_active], [row.offer for row in online])),
+        untaken=_some(untaken([job.needs for job in jobs if job.is_active], [row.offer for row in taking])),
         paused=_some(PausedJob(job.job_key, job.paused_at, job.paused_until, job.paused_reason) for job in paused),
         running=queue.running,
         waiting=queue.waiting,

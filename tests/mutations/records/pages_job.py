@@ -221,4 +221,12 @@ RECORDS = [
         "NO_CALENDAR",
         SUGGESTED + "test_a_calendar_of_a_schedule_that_is_misspelled",
     ),
+    Mutation(
+        name="now-a-drained-runner-is-online",
+        mechanism="A runner that somebody drained is not taken for one that is gone.",
+        file="scheduler/queries/situation.py",
+        old="lambda: bool(present), broken)",
+        new="lambda: bool(taking), broken)",
+        red=["tests/scheduler/dashboard/test_now.py::test_runs_that_wait_while_no_runner_is_there"],
+    ),
 ]
