@@ -9,7 +9,9 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef
 
 from runners.models import AuditEvent, Heartbeat, Runner, RunnerInstance
-from scheduler.models import DeadLetter, IdempotencyKey, Job, QueueEntry, Run, RunLog, Slot
+from scheduler.models import AlertExemption, DeadLetter, IdempotencyKey, Job, QueueEntry, Run, RunLog, Slot
+from scheduler.services.alerts.causes import KEPT as ALERTS_KEPT
+from scheduler.services.alerts.causes import over_and_said
 from scheduler.services.newest import beyond_newest
 from scheduler.services.retention import DEPOSED_KEPT, HEARTBEATS_KEPT
 
@@ -81,6 +83,11 @@ def _lines(now: datetime) -> int:
     return _older(RunLog.objects, "logged_at", settings.CRONIQ_LOG_RETENTION_SECONDS, now)
 
 
+def _alerts(now: datetime) -> int:
+    exemptions = AlertExemption.objects.filter(until__lt=now - ALERTS_KEPT).count()
+    return over_and_said().filter(created_at__lt=now - ALERTS_KEPT).count() + exemptions
+
+
 _HELD = (QueueEntry.State.CLAIMED, QueueEntry.State.STOPPING)
 # In the names and the order of the reaper's chores.
 KINDS: dict[str, Callable[[datetime], int]] = {
@@ -93,4 +100,5 @@ KINDS: dict[str, Callable[[datetime], int]] = {
     "instances": _unheld_instances,
     "runners": _dead_runners,
     "heartbeats": _old_heartbeats,
+    "alerts": _alerts,
 }

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from croniq_site.kernel.database import WRITE_BATCH_ROWS
 from croniq_site.kernel.ids import uuid7
 from scheduler.domain.alerts import is_about
@@ -94,14 +96,18 @@ def write_alerts(alerts: Iterable[Alert]) -> int:
     return len(Alert.objects.bulk_create(list(alerts), batch_size=WRITE_BATCH_ROWS, ignore_conflicts=True))
 
 
+def over_and_said() -> QuerySet[Alert]:
+    """Alerts that wait for nobody and of which nothing goes on any more; a failure does not go on."""
+    return Alert.objects.filter(next_at__isnull=True).exclude(
+        ended_at__isnull=True, event__in=[event for event in Alert.Event if event != Alert.Event.FAILED]
+    )
+
+
 def drop_old_alerts(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     """Delete alerts that are older than `KEPT`, oldest first, and exemptions that have been over for so long; what
     waits and what goes on stays, but for failures."""
     # Ids are in the order of creation, so the oldest are found without an index on the instant.
-    oldest = Alert.objects.filter(next_at__isnull=True).exclude(
-        ended_at__isnull=True, event__in=[event for event in Alert.Event if event != Alert.Event.FAILED]
-    )
-    found = oldest.order_by("pk").values_list("pk", "created_at")[:limit]
+    found = over_and_said().order_by("pk").values_list("pk", "created_at")[:limit]
     old = [pk for pk, created_at in found if created_at < now - KEPT]
     gone = Alert.objects.filter(pk__in=old).delete()[0] if old else 0
     over = AlertExemption.objects.filter(until__lt=now - KEPT).order_by("pk").values_list("pk", flat=True)[:limit]

@@ -68,8 +68,8 @@ def make_exemption(values: Mapping[str, Any], now: datetime, actor: Actor, tenan
 
 
 def _note_of(value: Any) -> str:
-    note = text_of("note", value, most=NOTE_MOST).strip()
-    if not note:
+    note = text_of("note", value, most=NOTE_MOST)
+    if not note.strip():
         raise InvalidInput.of("note", "Say why, for whoever wonders where the alerts are.")
     return note
 

@@ -159,7 +159,7 @@ RECORDS = [
         name="alert-exemption-says-why",
         mechanism="An exemption without a reason is refused.",
         file="scheduler/services/alerts/exemptions.py",
-        old="    if not note:\n",
+        old="    if not note.strip():\n",
         new="    if note is None:\n",
         red=[DEFINITIONS + "test_what_is_no_exemption_is_refused_by_its_field"],
     ),

@@ -222,8 +222,8 @@ RECORDS = [
         "alert-what-waits-is-kept",
         "Old alerts that wait are not thrown away, and keep no other one from going.",
         CAUSES,
-        "oldest = Alert.objects.filter(next_at__isnull=True).exclude(",
-        "oldest = Alert.objects.exclude(",
+        "return Alert.objects.filter(next_at__isnull=True).exclude(",
+        "return Alert.objects.exclude(",
         ODD + "test_old_alerts_that_wait_keep_no_older_one_from_going",
     ),
     _one(

@@ -20,6 +20,8 @@ from scheduler.services.newest import NewestKept, drop_runs_beyond_newest
 from scheduler.services.serving import take_the_only_server
 from scheduler.workers import pruner, reaper
 from tests.factories import (
+    AlertExemptionFactory,
+    AlertFactory,
     AttemptFactory,
     AuditEventFactory,
     DeadLetterFactory,
@@ -202,6 +204,11 @@ def rich(settings):
     for age in (8, 6):
         RunnerInstanceFactory(deposed_at=now - age * DAY, runner__last_poll_at=now)
         HeartbeatFactory(beat_at=now - age * DAY)
+    for age in (31, 29):
+        said = {"state": "delivered", "next_at": None, "finished_at": now - age * DAY, "ended_at": now - age * DAY}
+        AlertFactory(created_at=now - age * DAY, **said)
+        AlertFactory(created_at=now - age * DAY)  # waits
+        AlertExemptionFactory(created_at=now - (age + 1) * DAY, until=now - age * DAY)
     for left in (-HOUR, HOUR):
         at = now - 100 * DAY
         # Once its letter is gone, the run may go too: it is older than runs are kept.
@@ -221,6 +228,7 @@ DUE = {
     "instances": 1,
     "runners": 1,
     "heartbeats": 1,
+    "alerts": 2,
 }
 
 
@@ -255,7 +263,7 @@ def test_each_kind_is_a_chore_of_the_reaper_and_counts_nothing_where_there_is_no
 def test_every_chore_that_throws_away_by_age_can_be_asked_for():
     others = {
         "missed_fires", "leases", "deadlines", "pauses", "maintenance", "queue_ttl", "queue_depth", "unclaimed",
-        "stray_runs", "stray_slots", "admit", "tallies",
+        "stray_runs", "stray_slots", "admit", "tallies", "alert_rules",
     }  # fmt: skip
     assert set(reaper.CHORES) - others == set(KINDS)
 
