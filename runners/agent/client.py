@@ -61,7 +61,7 @@ class AgentClient(CroniqClient):
 
     async def poll(self, request: Any, *, timeout_ms: int) -> Any:
         self._leases = {run: lease for run, lease in self._leases.items() if run in request.inflight}
-        self.traceparents = {run: said for run, said in self.traceparents.items() if run in request.inflight}
+        self.traceparents = {run: self.traceparents[run] for run in request.inflight if run in self.traceparents}
         self._last_poll = request
         self.is_polling = True
         try:

@@ -14,7 +14,6 @@ RECORDS = [
         old=' == "none" or not (exporter or endpoint):',
         new=' == "none":',
         red=[TRACING + "test_the_standard_variables_turn_it_on_and_nothing_else_does"],
-        quick=True,
     ),
     Mutation(
         name="otel-last-spans-are-not-waited-for",
