@@ -64,7 +64,7 @@ def chain(*spans) -> bool:
 def test_from_tick_to_ack_is_one_trace_for_each_run(spans, clock, now, django_capture_on_commit_callbacks):
     TriggerFactory(job__job_key="demo:a", every=timedelta(minutes=30))
     TriggerFactory(job__job_key="demo:b", every=timedelta(minutes=31))
-    Worker("materialize", lambda at: 1.0 if materialize(at).is_done else 0.0, clock).run_once()
+    Worker("materialize", lambda at: 1.0 if materialize(at).is_done else 0.0, clock).step()
     tick, batch = spans.one("croniq.tick"), spans.named("croniq.materialize")[0]  # the next one finds nothing left
     assert chain(tick, batch)
     plans = spans.named("croniq.plan")
