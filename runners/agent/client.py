@@ -17,6 +17,8 @@ import httpx
 from croniq_runner import RunnerOptions
 from croniq_runner._client import CroniqClient
 
+from croniq_site.kernel.tracing import place_of
+
 log = logging.getLogger(__name__)
 
 POLL_PATH = "/v1/work/poll"
@@ -31,8 +33,9 @@ _ACK_RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0)
 class AgentClient(CroniqClient):
     """Renews every third of the shortest lease that the runner holds, as the assignments say it (protocol: ``lease``).
 
-    The SDK's model drops that field, so it is read from the answer itself, and the interval is set before the SDK
-    starts the renewal of the runs in that answer. Without any lease the interval stays what the options said.
+    The SDK's model drops that field, and ``traceparent``, so they are read from the answer itself, and the interval is
+    set before the SDK starts the renewal of the runs in that answer. Without any lease the interval stays what the
+    options said.
     """
 
     def __init__(self, options: RunnerOptions, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
@@ -48,6 +51,7 @@ class AgentClient(CroniqClient):
         self._options_to_adapt = options
         self._usual_interval_ms = options.renew_interval_ms
         self._leases: dict[str, float] = {}
+        self.traceparents: dict[str, str] = {}
         self._last_poll: Any = None
         self.is_polling = False
         self.is_leaving = False
@@ -57,6 +61,7 @@ class AgentClient(CroniqClient):
 
     async def poll(self, request: Any, *, timeout_ms: int) -> Any:
         self._leases = {run: lease for run, lease in self._leases.items() if run in request.inflight}
+        self.traceparents = {run: self.traceparents[run] for run in request.inflight if run in self.traceparents}
         self._last_poll = request
         self.is_polling = True
         try:
@@ -133,6 +138,8 @@ class AgentClient(CroniqClient):
                 lease = assignment.get("lease")
                 if isinstance(lease, int | float) and math.isfinite(lease) and lease > 0:
                     self._leases[assignment["execution_id"]] = float(lease)
+                if place_of(assignment.get("traceparent")) is not None:
+                    self.traceparents[assignment["execution_id"]] = assignment["traceparent"]
 
     def _adapt_interval(self) -> None:
         if self._leases:

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from ssl import SSLContext
 
 import httpx
 from croniq_runner import ExecutionContext, HandlerError
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.logs import tell
 from runners.agent.actions import ActionRefused, CommandAction, HttpAction, action_of, without_nul
 from runners.agent.addresses import HostRules
@@ -38,7 +39,10 @@ class ActionHandler:
         http_allow: HostRules | None = None,
         http_only: bool = False,
         patience: Patience | None = None,
+        traceparent_of: Callable[[str], str | None] = lambda run_id: None,
     ) -> None:
+        """``traceparent_of`` says what the assignment of a run said of its trace, if it did."""
+        self._traceparent_of = traceparent_of
         self._environ = environ
         self._hosts = http_allow or HostRules()
         self._http_only = http_only
@@ -103,7 +107,10 @@ class ActionHandler:
     async def _send(self, ctx: ExecutionContext, action: HttpAction, secrets: Secrets) -> None:
         await run_request(
             action,
-            identity=run_headers(ctx.execution_id, ctx.attempt, ctx.scheduled_for),
+            identity={
+                **run_headers(ctx.execution_id, ctx.attempt, ctx.scheduled_for),
+                **self._trace(ctx, "traceparent"),
+            },
             secrets=secrets,
             writer=ctx.log_writer,
             hosts=self._hosts,
@@ -124,7 +131,8 @@ class ActionHandler:
                 attempt=ctx.attempt,
                 scheduled_for=ctx.scheduled_for,
                 metadata=ctx.metadata,
-            ),
+            )
+            | self._trace(ctx, "TRACEPARENT"),
         )
         await run_command(
             action,
@@ -134,6 +142,12 @@ class ActionHandler:
             timeout_seconds=ctx.timeout.total_seconds(),
             patience=self._patience,
         )
+
+    def _trace(self, ctx: ExecutionContext, name: str) -> dict[str, str]:
+        """Where the spans of what is executed belong: below this runner's, else below the server's."""
+        place = tracing.current()
+        said = self._traceparent_of(ctx.execution_id) if place is None else place.as_traceparent()
+        return {} if said is None else {name: said}
 
     @staticmethod
     def _explained(ctx: ExecutionContext, error: Exception) -> str:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from calendars.models import Calendar, CalendarRule
+from scheduler.domain.inputs import public_metadata
 from scheduler.domain.words import lacking_words
 from scheduler.models import ConcurrencyGroup, Job, Trigger
 from scheduler.queries.jobs import JobState
@@ -16,9 +17,6 @@ from scheduler.queries.runners import RunnerRow
 from scheduler.queries.runs import AttemptRow, RunDetail, RunRow
 
 Body = dict[str, Any]
-
-RESERVED = "__"
-"""Metadata keys that begin so are ours and are not shown."""
 
 
 def instant(value: datetime | None) -> str | None:
@@ -37,10 +35,6 @@ def duration(seconds: float | None) -> str | None:
 
 def wall_time(value: time | None) -> str | None:
     return None if value is None else value.strftime("%H:%M" if not value.second else "%H:%M:%S")
-
-
-def public_metadata(metadata: Body | None) -> Body:
-    return {key: value for key, value in (metadata or {}).items() if not key.startswith(RESERVED)}
 
 
 def job_body(job: Job) -> Body:

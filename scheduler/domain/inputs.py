@@ -125,11 +125,16 @@ def metadata_of(field: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidInput.of(field, f"{field} is an object.")
     check_json(field, value)
-    kept = {key: item for key, item in value.items() if not key.startswith(RESERVED_PREFIX)}
+    kept = public_metadata(value)
     size = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode())
     if size > METADATA_MOST_BYTES:
         raise InvalidInput.of(field, f"{field} takes {size} bytes; {METADATA_MOST_BYTES} are allowed.")
     return kept
+
+
+def public_metadata(metadata: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what of a run's own metadata is told: all but the reserved keys."""
+    return {key: item for key, item in (metadata or {}).items() if not key.startswith(RESERVED_PREFIX)}
 
 
 def check_json(field: str, value: Any) -> None:

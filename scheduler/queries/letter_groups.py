@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import Count, Max, Min, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Left
 
+from scheduler.domain.inputs import public_metadata
 from scheduler.models import DeadLetter, Run
 from scheduler.queries.search import contains
 
@@ -126,7 +127,7 @@ def letter_story(letter_id: UUID) -> LetterStory | None:
     return LetterStory(
         **_line(row),
         error=row["error"],
-        own_metadata=row["run__metadata"] or {},
+        own_metadata=public_metadata(row["run__metadata"]),
         job_metadata=row["job__metadata"] or {},
         operator_hint=row["job__dead_letter_operator_hint"],
         expires_at=row["expires_at"],

@@ -13,6 +13,7 @@ from django.db.models import Q
 from django.db.models.functions import Left
 
 from scheduler.domain.fingerprints import fingerprint_of
+from scheduler.domain.inputs import public_metadata
 from scheduler.models import Run, RunLog
 from scheduler.queries.runs import RunDetail, RunRow, runs_of_ids
 
@@ -84,7 +85,7 @@ def compare_with_last_good(detail: RunDetail, now: datetime) -> Comparison | Non
         other=other,
         wait_here=wait_of(run),
         wait_there=wait_of(other),
-        metadata=tuple(_metadata(detail.metadata, metadata or {})),
+        metadata=tuple(_metadata(detail.metadata, public_metadata(metadata))),
         line=_first_difference(here, there),
         lines=min(max(len(here), len(there)), MOST_LINES),
     )

@@ -12,6 +12,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Greatest, Left
 
 from croniq_site.kernel.text import CUT_MARK
+from scheduler.domain.inputs import public_metadata
 from scheduler.models import Attempt, Job, QueueEntry, Run
 from scheduler.queries.search import contains
 
@@ -166,7 +167,7 @@ def run_detail(run_id: UUID, now: datetime, tenant: str | None = None) -> RunDet
     ]
     if row.attempt and row.attempt not in {attempt.attempt for attempt in attempts}:
         attempts.append(_last_attempt(row))
-    metadata = dict(values["metadata"] or {})
+    metadata = public_metadata(values["metadata"])
     return RunDetail(row, values["occurrence_at"], metadata, tuple(attempts), values["replay_of_id"])
 
 

@@ -8,10 +8,12 @@ from datetime import datetime
 from random import Random
 from uuid import UUID
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.database import write_transaction
 from runners.services.outages import note_outage
 from scheduler.domain.retries import backoff
 from scheduler.domain.work import Ack, AckAnswer, AckStatus
+from scheduler.metrics import traces
 from scheduler.metrics.hot import note_ended
 from scheduler.models import Attempt, Job, QueueEntry, Run
 from scheduler.services import queue
@@ -67,6 +69,8 @@ def _finish_distinct(acks: Sequence[Ack], now: datetime, rng: Random) -> dict[UU
         closed = _complete(successes, now)
         note_ended([(one.job_id, Run.Verdict.COMPLETED.value, one.duration_ms) for one in closed])
         answers.update((one.run_id, AckAnswer.ACCEPTED) for one in closed)
+        if tracing.active is not None:
+            traces.note_completed([one.run_id for one in closed])
     # In a transaction of their own: each locks its entries in the order of run ids, from the first to the last.
     others = [ack for ack in acks if ack.run_id not in answers]
     if others:
@@ -140,6 +144,7 @@ def _fail(failures: Sequence[_Failure], now: datetime, rng: Random) -> list[Queu
                 attempt=failure.entry.attempt,
                 max_attempts=failure.entry.max_attempts,
                 losses=failure.entry.losses,
+                error=failure.error,
             )
             for failure in retried
         ],

@@ -11,7 +11,7 @@ from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transact
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.domain.scopes import Principal
 from runners.services.audit import Actor, Event, record_events
-from scheduler.domain.inputs import flag_of, metadata_of, text_of, uuids_of
+from scheduler.domain.inputs import flag_of, metadata_of, public_metadata, text_of, uuids_of
 from scheduler.domain.job_fields import job_key_of
 from scheduler.models import DeadLetter, Run
 from scheduler.services.replan import lock_job
@@ -74,7 +74,7 @@ def replay_letter(
         run_id = insert_replay(job, original, now, metadata=own)
         diff = {"job_key": job.job_key, "execution_id": str(run_id), "forced": force}
         if own is not None:
-            diff["edited"] = sorted({*own, *(original.metadata or {})})
+            diff["edited"] = sorted({*own, *public_metadata(original.metadata)})
         record_events([_event("dead_letter.replayed", str(letter_id), actor, job.tenant, diff)], now)
         return Replay(run_id, original.scheduled_for, is_new=True)
 

@@ -17,12 +17,14 @@ from uuid import UUID
 
 from django.db import connection
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.database import row_list
 from croniq_site.kernel.ids import uuid7
 from runners.services.audit import SYSTEM, Actor, Event
 from scheduler.domain import transitions
 from scheduler.domain.fingerprints import fingerprint_of
 from scheduler.domain.transitions import State
+from scheduler.metrics import traces
 from scheduler.models import DeadLetter, Job, QueueEntry, Run, Slot
 from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.alerts.causes import FailedRun, tell_of_failures
@@ -44,13 +46,14 @@ class GuardFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Rest:
-    """Send a claimed entry back to wait, with these numbers."""
+    """Send a claimed entry back to wait, with these numbers; ``error``: what its attempt failed with."""
 
     entry: QueueEntry
     available_at: datetime
     attempt: int
     max_attempts: int
     losses: int
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,11 @@ def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
         "losses": "int",
         "waits_since": "timestamptz",
     }
+    if tracing.active is not None:
+        # Not of a claim that is as if it had never been.
+        over = [rest for rest in rests if rest.attempt == rest.entry.attempt]
+        outcomes = ["lost" if rest.losses > rest.entry.losses else "failed" for rest in over]
+        traces.note_ended([_over(rest.entry, out, rest.error, now) for rest, out in zip(over, outcomes, strict=True)])
     for rest in rests:
         if not rest.entry.own_lane:
             rest.entry.lane_id = rest.entry.job.lane_id
@@ -224,6 +232,9 @@ def end_runs(endings: Sequence[Ending], now: datetime) -> None:
             parameters,
         )
         _check(len(cursor.fetchall()), len(rows))
+    if tracing.active is not None:
+        over = [one for one in endings if one.entry.state == QueueEntry.State.CLAIMED and one.claimed_at is not None]
+        traces.note_ended([_over(one.entry, one.verdict.value, one.error or one.reason, now) for one in over])
     DeadLetter.objects.bulk_create(_letter(ending, now) for ending in endings if ending.verdict is State.DEAD)
     failed = [ending for ending in endings if ending.verdict in (State.FAILED, State.DEAD)]
     tally_failed(Counter((ending.entry.job_id, ending.verdict.value) for ending in failed))
@@ -243,6 +254,20 @@ def end_runs(endings: Sequence[Ending], now: datetime) -> None:
     ]
     if told:
         tell_of_failures(told, now)
+
+
+def _over(entry: QueueEntry, outcome: str, error: str, now: datetime) -> traces.EndedAttempt:
+    return traces.EndedAttempt(
+        entry.run_id,
+        entry.job.job_key,
+        entry.run.metadata,
+        entry.attempt,
+        holder_name(entry),
+        outcome,
+        entry.claimed_at,
+        now,
+        error=error or outcome,
+    )
 
 
 def _letter(ending: Ending, now: datetime) -> DeadLetter:

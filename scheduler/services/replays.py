@@ -9,6 +9,7 @@ from uuid import UUID
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict, NotFound
 from runners.services.audit import Actor, Event, record_events
+from scheduler.domain.inputs import public_metadata
 from scheduler.models import Job, Run
 from scheduler.services.replan import lock_job
 from scheduler.services.trigger_runs import insert_run
@@ -56,7 +57,7 @@ def insert_replay(job: Job, original: Run, now: datetime, metadata: dict[str, An
         job,
         now,
         kind=Run.Kind.REPLAY,
-        metadata=original.metadata if metadata is None else metadata,
+        metadata=public_metadata(original.metadata) or None if metadata is None else metadata,
         require=original.require,
         prefer=original.prefer,
         timeout_seconds=original.timeout_seconds,

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import TooManyRequests
 from croniq_site.kernel.ids import uuid7
@@ -16,6 +17,7 @@ from runners.domain.scopes import Principal
 from runners.services.audit import SYSTEM, Actor, Event, record_events
 from scheduler.domain.inputs import metadata_of, seconds_of, text_of
 from scheduler.domain.job_fields import capabilities_of, job_key_of
+from scheduler.metrics import traces
 from scheduler.models import IdempotencyKey, Job, QueueEntry, Run
 from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.jobs import lock_job_of_key
@@ -60,10 +62,12 @@ def trigger_run(
     idempotency_key: Any = None,
     *,
     actor: Actor | None = None,
+    traceparent: str | None = None,
 ) -> TriggerResult:
     """Make one run of the job, due now. All values may be as they came over the wire (``timeout_seconds`` also as
     "90s"); None or empty inherits the job's.
 
+    ``traceparent``: the caller's span (W3C), below which those of the run are, where spans are made at all.
     With a key exactly one run per (job, key), while that run is live and for ten minutes after its creation. Raises
     InvalidInput by field, NotFound (unknown, deleted, another tenant's), TooManyRequests at ``max_queue_depth``.
     """
@@ -90,11 +94,14 @@ def trigger_run(
         if wish.metadata:
             # Together they travel to the runner and into a command's environment, which has a bound too.
             metadata_of("metadata", {**job.metadata, **wish.metadata})
+        own = wish.metadata
+        if tracing.active is not None:
+            own = {**(own or {}), **traces.kept_parent(traceparent)} or None
         run_id = insert_run(
             job,
             now,
             kind=Run.Kind.TRIGGERED,
-            metadata=wish.metadata,
+            metadata=own,
             require=wish.require,
             prefer=wish.prefer,
             timeout_seconds=wish.timeout_seconds,
@@ -212,4 +219,6 @@ def insert_run(
     if is_limited(job):
         settle_later([domain_of(job)], now)
     wake([lane_id])
+    if tracing.active is not None:
+        traces.note_made(run, job.job_key, now)
     return run.pk

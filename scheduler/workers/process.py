@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.clock import Clock, DatabaseClock
 from croniq_site.kernel.loop import run_loop
 from croniq_site.kernel.service_manager import ServiceManager
@@ -32,6 +33,7 @@ class Worker:
         self._process_id: UUID | None = None
 
     def run(self, stop: StopToken) -> None:
+        tracing.start(self.kind)
         _log.info("%s: started", self.kind)
         manager = ServiceManager()
         # At once: a database that is away is waited for in the loop, not by whoever waits for the start.
@@ -43,6 +45,7 @@ class Worker:
 
     def run_once(self) -> None:
         """Pass after pass until all that is due is done. A failure is the caller's."""
+        tracing.start(self.kind)
         try:
             while self.step() <= 0:
                 pass
@@ -53,11 +56,13 @@ class Worker:
         """One pass with the sign of life after it: the row tells of passes that did their work, not of intentions."""
         if self._process_id is None:
             self._process_id = start_heartbeat(self.kind, self.clock.now())
-        pause = self.work(self.clock.now())
+        with tracing.live("croniq.tick"):
+            pause = self.work(self.clock.now())
         beat(self._process_id, self.clock.now(), worked=True)
         return pause
 
     def _end(self) -> None:
+        tracing.end()
         if self._process_id is None:
             return
         # A database that is away now does not keep the process from ending.

@@ -17,10 +17,13 @@ def distribution(requirement: str) -> str:
 
 def test_the_page_covers_exactly_what_pyproject_asks_for():
     page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
-    runtime, _, dev = page.partition("## For development")
+    runtime, _, rest = page.partition("## Extra `otel`")
+    otel, _, dev = rest.partition("## For development")
     wanted = [distribution(requirement) for requirement in PROJECT["dependencies"]]
     wanted_dev = [distribution(requirement) for requirement in PROJECT["optional-dependencies"]["dev"]]
+    wanted_otel = [distribution(requirement) for requirement in PROJECT["optional-dependencies"]["otel"]]
     assert sorted(row[0] for row in ROW.findall(runtime)) == sorted(wanted)
+    assert sorted(row[0] for row in ROW.findall(otel)) == sorted(wanted_otel)
     assert sorted(row[0] for row in ROW.findall(dev)) == sorted(wanted_dev)
 
 

@@ -13,7 +13,8 @@ from tests.support.suite import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DEPENDENCIES = {RUNTIME: PROJECT["dependencies"]}
-DEPENDENCIES[DEV] = DEPENDENCIES[RUNTIME] + PROJECT["optional-dependencies"]["dev"]
+EXTRAS = PROJECT["optional-dependencies"]
+DEPENDENCIES[DEV] = DEPENDENCIES[RUNTIME] + EXTRAS["dev"] + EXTRAS["otel"]
 
 
 def normal(name: str) -> str:

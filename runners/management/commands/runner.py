@@ -17,6 +17,7 @@ import httpx
 from croniq_runner import AuthFailedError, PollInstanceConflictError, RunnerOwnershipDeniedError
 from django.core.management.base import BaseCommand, CommandError
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.text import is_printable_name
 from runners.agent.addresses import HostRules
 from runners.agent.agent import Agent, AgentSettings
@@ -71,10 +72,13 @@ class Command(BaseCommand):
         _be_readable()
         # With SIGCHLD ignored, as some parents leave it, the kernel forgets exit codes and every job would succeed.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        tracing.start("runner")
         try:
             asyncio.run(agent.run())
         except (AuthFailedError, PollInstanceConflictError, RunnerOwnershipDeniedError) as error:
             raise CommandError(str(error)) from None
+        finally:
+            tracing.end()
 
 
 def _agent(settings: AgentSettings) -> Agent:

@@ -58,6 +58,7 @@ class Trigger(ApiView):
             prefer=body.get("prefer"),
             timeout_seconds=body.get("timeout"),
             idempotency_key=body.get("idempotency_key"),
+            traceparent=request.headers.get("traceparent"),
         )
         return Response(
             {

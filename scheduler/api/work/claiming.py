@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.clock import Clock
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
 from croniq_site.kernel.errors import CroniqError, Unavailable
@@ -20,6 +21,7 @@ from scheduler.api.work.pool import Pool
 from scheduler.api.work.presence import Presence
 from scheduler.api.work.waiting import EMPTY, Answer, Claims, Held
 from scheduler.domain.work import Ask, ClaimOutcome, LossCause
+from scheduler.metrics import traces
 from scheduler.queries.assignments import JobDirectory, assignments
 from scheduler.queries.holders import due_among
 from scheduler.queries.lanes import LaneDirectory, Lanes, Rotation
@@ -96,6 +98,10 @@ def _round(
         else None
         for outcome in outcomes
     ]
+    if tracing.active is not None:
+        for outcome, answer in zip(outcomes, answers, strict=True):
+            if answer is not None:
+                traces.hand_over(outcome.claimed, answer.work, now)
     is_short = sum(map(len, outcomes)) < sum(ask.limit for ask in asks)
     is_more_due, later, gated = upcoming(lanes_of(tenants), now, late) if is_short else (True, None, None)
     falls_due = min((at for at in (later, gated) if at is not None), default=None)

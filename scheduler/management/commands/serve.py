@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection, connections
 from django.utils.module_loading import import_string
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict
@@ -90,6 +91,7 @@ class Command(BaseCommand):
         # Before anybody can claim them: what fell due while nobody served is for the jobs' catch-up to decide.
         skip_missed(DatabaseClock().now(), MOST_SKIPPED)
         connections.close_all()
+        tracing.start("serve")
         alive = threading.Thread(target=_keep_heartbeat, args=(stop,), name="croniq-heartbeat")
         alive.start()
         url = url_of(listener)
@@ -106,6 +108,7 @@ class Command(BaseCommand):
         finally:
             stop.stop()
             alive.join(timeout=1)
+            tracing.end()
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)

@@ -99,7 +99,7 @@ RECORDS = [
         name="letters-edited-metadata",
         mechanism="A replay with edited metadata runs with that.",
         file="scheduler/services/replays.py",
-        old="metadata=original.metadata if metadata is None else metadata,",
+        old="metadata=public_metadata(original.metadata) or None if metadata is None else metadata,",
         new="metadata=original.metadata,",
         red=[LETTERS + "test_edited_metadata_takes_the_place_of_the_runs_own"],
     ),
