@@ -62,7 +62,7 @@ class Spans:
 
     @contextlib.contextmanager
     def live(self, name: str) -> Iterator[object]:
-        with self._tracer.start_as_current_span(name) as span:
+        with as_current(self._tracer.start_span(name)) as span:
             yield span
 
     def ended(self, spans: Sequence[Ended]) -> None:
@@ -72,7 +72,7 @@ class Spans:
         for one in spans:
             span = self._begun(one, links)
             if one.error is not None:
-                span.set_status(Status(StatusCode.ERROR, masked(one.error)[:ERROR_MOST_CHARACTERS]))
+                span.set_status(_failed(one.error))
             span.end(end_time=max(_nanoseconds(one.began_at), _nanoseconds(one.ended_at)))
 
     def _begun(self, one: Ended, links: Sequence[trace.Link]) -> trace.Span:
@@ -106,6 +106,18 @@ class Spans:
         last.join(END_SECONDS)
 
 
+@contextlib.contextmanager
+def as_current(span: trace.Span) -> Iterator[trace.Span]:
+    """Make this span the current one until the block ends, and end it. What the block raises is told in one sentence,
+    without secrets, and not with a traceback: that is in the log."""
+    with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+        try:
+            yield span
+        except Exception as error:
+            span.set_status(_failed(f"{type(error).__name__}: {error}"))
+            raise
+
+
 class _Ids(RandomIdGenerator):
     """Draws ids, except where one is given."""
 
@@ -134,6 +146,10 @@ def _below(place: Place, parent_id: int | None) -> Context:
     flags = TraceFlags(TraceFlags.SAMPLED if place.is_sampled else TraceFlags.DEFAULT)
     parent = SpanContext(place.trace_id, parent_id, is_remote=True, trace_flags=flags)
     return trace.set_span_in_context(NonRecordingSpan(parent), Context())
+
+
+def _failed(error: str) -> Status:
+    return Status(StatusCode.ERROR, masked(error)[:ERROR_MOST_CHARACTERS])
 
 
 def _nanoseconds(instant: datetime) -> int:

@@ -79,7 +79,10 @@ def start(process: str, environ: Mapping[str, str] = os.environ) -> None:
     except ImportError as error:
         _log.warning("no traces: OTEL_… asks for them, but %s is not installed (docs/tracing.md)", error.name)
         return
-    active = Spans(process, batched(exporter))
+    try:
+        active = Spans(process, batched(exporter))
+    except Exception as error:
+        _log.warning("no traces: %s", error)
 
 
 def end() -> None:
@@ -92,9 +95,11 @@ def end() -> None:
 
 def live(name: str) -> contextlib.AbstractContextManager[object]:
     """A span around what is done within; nothing where there are none."""
-    return contextlib.nullcontext() if active is None else active.live(name)
+    spans = active
+    return contextlib.nullcontext() if spans is None else spans.live(name)
 
 
 def current() -> Place | None:
     """Return where this line of work is in a trace, if it is in one."""
-    return None if active is None else active.current()
+    spans = active
+    return None if spans is None else spans.current()

@@ -13,7 +13,7 @@ from typing import Any
 from opentelemetry import trace
 from opentelemetry.context import Context
 
-from croniq_site.kernel.spans import Spans, below
+from croniq_site.kernel.spans import Spans, as_current, below
 from croniq_site.kernel.tracing import place_of
 
 RUN_ID = "croniq.execution_id"
@@ -45,5 +45,5 @@ class _Tracer(trace.Tracer):
 
     @contextmanager
     def start_as_current_span(self, name: str, context: Context | None = None, **kwargs: Any) -> Iterator[trace.Span]:
-        with trace.use_span(self.start_span(name, context, **kwargs), end_on_exit=True) as span:
+        with as_current(self.start_span(name, context, **kwargs)) as span:
             yield span

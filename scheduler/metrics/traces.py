@@ -23,8 +23,11 @@ from django.db import transaction
 from croniq_site.kernel import tracing
 from croniq_site.kernel.database import IDS_PER_QUERY, chunks
 from croniq_site.kernel.tracing import Place, place_of
+from scheduler.domain.occurrences import of_micro
 from scheduler.domain.work import Claimed
-from scheduler.models import Run
+from scheduler.models import Job, Run
+from scheduler.sql.due import DueJob
+from scheduler.sql.planned import PlannedRun
 
 _log = logging.getLogger(__name__)
 
@@ -54,14 +57,10 @@ def kept_parent(traceparent: str | None) -> dict[str, str]:
     return {} if place is None else {PARENT_KEY: place.as_traceparent()}
 
 
-def note_planned(runs: Iterable[tuple[str, datetime, str]], now: datetime) -> None:
-    """Tell of runs (id in hex, instant, job's key) that were planned at ``now``."""
-    _tell(
-        [
-            {**_first(UUID(run_id), None), **_at(now), "name": PLAN, "attributes": _about(run_id, job_key, at)}
-            for run_id, at, job_key in runs
-        ]
-    )
+def note_planned(runs: Sequence[PlannedRun], jobs: Iterable[Job | DueJob], now: datetime) -> None:
+    """Tell, when the transaction commits, of runs of these jobs that were planned at ``now``."""
+    if runs:
+        transaction.on_commit(partial(_tell_of_planned, runs, {job.pk: job.job_key for job in jobs}, now), robust=True)
 
 
 def note_made(run: Run, job_key: str, now: datetime) -> None:
@@ -109,6 +108,20 @@ def note_completed(run_ids: Collection[UUID]) -> None:
         _log.exception("the spans of %d completed runs are lost", len(run_ids))  # their acks are taken all the same
 
 
+def _tell_of_planned(runs: Sequence[PlannedRun], job_keys: Mapping[int, str], now: datetime) -> None:
+    _tell(
+        [
+            {
+                **_first(UUID(run.run_id), None),
+                **_at(now),
+                "name": PLAN,
+                "attributes": _about(run.run_id, job_keys[run.job_id], of_micro(run.scheduled_for)),
+            }
+            for run in runs
+        ]
+    )
+
+
 def _tell_of_ended(attempts: Sequence[EndedAttempt]) -> None:
     _tell(
         [
@@ -132,11 +145,15 @@ def _tell_of_ended(attempts: Sequence[EndedAttempt]) -> None:
 
 
 def _tell(spans: Sequence[Mapping[str, Any]]) -> None:
-    if tracing.active is None or not spans:
+    maker = tracing.active
+    if maker is None or not spans:
         return
     from croniq_site.kernel.spans import Ended
 
-    tracing.active.ended([Ended(**span) for span in spans])
+    try:
+        maker.ended([Ended(**span) for span in spans])
+    except Exception:
+        _log.exception("%d spans are lost", len(spans))  # what they tell of is done, and stays
 
 
 @dataclass(frozen=True)
@@ -152,7 +169,8 @@ class _Run:
             return cls(caller.trace_id, caller.is_sampled, caller.span_id)
         # Hashed: samplers take the lower half for random, and a run's id begins it with the same bits in all.
         trace_id = _digest(run_id, "trace", 16)
-        return cls(trace_id, tracing.active is not None and tracing.active.is_sampled(trace_id), None)
+        maker = tracing.active
+        return cls(trace_id, maker is not None and maker.is_sampled(trace_id), None)
 
     def place(self, span_id: int) -> Place:
         return Place(self.trace_id, span_id, self.is_sampled)

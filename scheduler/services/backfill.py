@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.database import chunks, write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput
 from croniq_site.kernel.ids import uuid7
@@ -17,6 +18,7 @@ from scheduler.domain.inputs import flag_of
 from scheduler.domain.occurrences import of_micro, to_micro
 from scheduler.domain.schedules import Fire
 from scheduler.domain.trigger_fields import instant_of
+from scheduler.metrics import traces
 from scheduler.models import Job, QueueEntry, Run
 from scheduler.queries.job_fires import fires_within, live_triggers
 from scheduler.services.admit import domain_of, is_limited, settle_later
@@ -154,6 +156,8 @@ def _create(job: Job, fires: Sequence[Fire], now: datetime) -> list[datetime]:
         for fire in fires
     ]
     made = insert_planned(planned, now) if planned else []
+    if tracing.active is not None:
+        traces.note_planned(made, [job], now)
     # Due now and not in the past: a year of them must not go before everything else that waits in their lane.
     QueueEntry.objects.filter(run_id__in=[run.run_id for run in made]).update(available_at=now, waits_since=now)
     return [of_micro(run.scheduled_for) for run in made]

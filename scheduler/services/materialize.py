@@ -14,15 +14,14 @@ from croniq_site.kernel import tracing
 from croniq_site.kernel.database import is_outage, write_transaction
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import record_events
-from scheduler.domain.occurrences import of_micro, to_micro
-from scheduler.metrics import traces
+from scheduler.domain.occurrences import to_micro
 from scheduler.models import Trigger
 from scheduler.services.caps import most_planned
 from scheduler.services.plain import is_plain_at, plan_plain
 from scheduler.services.planning import RETRY_BROKEN, Plan, broken_event, carry_out, horizon, plan_of
 from scheduler.services.replan import remove_planned
 from scheduler.sql.due import DueTrigger, lock_due_triggers, next_due_at
-from scheduler.sql.planned import PlannedRun, batch_size, prefer_indexes
+from scheduler.sql.planned import batch_size, prefer_indexes
 
 _log = logging.getLogger(__name__)
 
@@ -86,12 +85,9 @@ def materialize(now: datetime, limit: int = RUNS_A_PASS) -> MaterializeSummary:
 
 def _batch(now: datetime, room: int, only: UUID | None = None) -> tuple[MaterializeSummary, int]:
     """One transaction: the locks, the runs and the cursors, or none of it. Also says how many runs it tried."""
-    with tracing.live("croniq.materialize"):
-        with write_transaction():
-            plans = _plans(_lock_due(now, only), now, room)
-            inserted = carry_out(plans, now)
-        if tracing.active is not None:
-            _trace(plans, inserted, now)
+    with tracing.live("croniq.materialize"), write_transaction():
+        plans = _plans(_lock_due(now, only), now, room)
+        inserted = carry_out(plans, now)
     summary = MaterializeSummary(
         triggers=len(plans),
         inserted=len(inserted),
@@ -99,11 +95,6 @@ def _batch(now: datetime, room: int, only: UUID | None = None) -> tuple[Material
         broken=sum(1 for plan in plans if plan.config_error),
     )
     return summary, sum(len(plan.fires) for plan in plans)
-
-
-def _trace(plans: Sequence[Plan], inserted: Sequence[PlannedRun], now: datetime) -> None:
-    keys = {plan.trigger.job.pk: plan.trigger.job.job_key for plan in plans}
-    traces.note_planned([(run.run_id, of_micro(run.scheduled_for), keys[run.job_id]) for run in inserted], now)
 
 
 def _plans(due: Sequence[DueTrigger], now: datetime, room: int) -> list[Plan]:

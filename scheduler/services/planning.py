@@ -15,6 +15,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError
 
+from croniq_site.kernel import tracing
 from croniq_site.kernel.database import chunks
 from croniq_site.kernel.ids import uuid7_of
 from croniq_site.kernel.text import cleaned
@@ -22,6 +23,7 @@ from runners.services.audit import Event, record_events
 from scheduler.domain.downtime import MOST_CAUGHT_UP, caught_up, is_downtime
 from scheduler.domain.occurrences import to_micro
 from scheduler.domain.schedules import Fire, occurrences
+from scheduler.metrics import traces
 from scheduler.models import Job, QueueEntry, SkippedSpan, Trigger
 from scheduler.queries.fires import newest_trigger_fires, schedule_of, trigger_fires
 from scheduler.queries.gates import fires_counted
@@ -174,6 +176,8 @@ def carry_out(plans: Sequence[Plan], now: datetime) -> list[PlannedRun]:
         wake(sorted({run.lane_id for run in inserted}))
         gated, at = QueueEntry.State.GATED, to_micro(now)
         settle_jobs_later({run.job_id for run in inserted if run.state == gated and run.scheduled_for <= at}, now)
+        if tracing.active is not None:
+            traces.note_planned(inserted, (plan.trigger.job for plan in plans), now)
     return inserted
 
 

@@ -10,9 +10,11 @@ from django.db import DatabaseError
 from django.db.models import Q
 
 from calendars.queries.versions import rule_versions
+from croniq_site.kernel import tracing
 from croniq_site.kernel.database import write_transaction
 from runners.services.audit import Event, record_events
 from scheduler.domain.schedules import Fire
+from scheduler.metrics import traces
 from scheduler.models import Job, QueueEntry, Run, Trigger
 from scheduler.queries.fires import trigger_fires
 from scheduler.queries.followed_rules import FOLLOWED, followed_versions
@@ -87,7 +89,9 @@ def _follow(job: Job, now: datetime) -> None:
     for was, at in moved_instants(sorted(old), sorted(new)):
         is_unclaimed = old[was] in unclaimed
         if is_unclaimed and at <= now:
-            insert_planned([planned_run(job, new[at])], now)
+            made = insert_planned([planned_run(job, new[at])], now)
+            if tracing.active is not None:
+                traces.note_planned(made, [job], now)
         elif not is_unclaimed and at > now:
             _skip(job, new[at], now)
     replan_job(job, now)

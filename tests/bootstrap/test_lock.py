@@ -8,13 +8,17 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
-from croniq_site.bootstrap import DEV, LOCKS, MODULES, RUNTIME
+from croniq_site import bootstrap
+from croniq_site.bootstrap import DEV, MODULES, RUNTIME
 from tests.support.suite import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DEPENDENCIES = {RUNTIME: PROJECT["dependencies"]}
 EXTRAS = PROJECT["optional-dependencies"]
-DEPENDENCIES[DEV] = DEPENDENCIES[RUNTIME] + EXTRAS["dev"] + EXTRAS["otel"]
+OTEL = "otel"
+DEPENDENCIES[OTEL] = DEPENDENCIES[RUNTIME] + EXTRAS["otel"]
+DEPENDENCIES[DEV] = DEPENDENCIES[OTEL] + EXTRAS["dev"]
+LOCKS = {**bootstrap.LOCKS, OTEL: "requirements-otel.lock"}
 
 
 def normal(name: str) -> str:
@@ -32,7 +36,7 @@ def entries(lock: str) -> dict[str, str]:
     return {f"{line.split('==')[0].strip()}|{line.split('--hash')[0].strip()}": line for line in lines}
 
 
-@pytest.mark.parametrize("lock", [RUNTIME, DEV])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_every_entry_is_pinned_and_hashed(lock):
     assert entries(lock)
     for line in entries(lock).values():
@@ -40,14 +44,14 @@ def test_every_entry_is_pinned_and_hashed(lock):
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", line), line
 
 
-@pytest.mark.parametrize("lock", [RUNTIME, DEV])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_it_names_no_index_no_host_and_no_path(lock):
     text = (ROOT / LOCKS[lock]).read_text()
     assert "://" not in text
     assert not re.search(r"--(index-url|extra-index-url|find-links|trusted-host)|^-[ief]\b|@ |(^|\s)/", text, re.M)
 
 
-@pytest.mark.parametrize("lock", [RUNTIME, DEV])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_it_covers_what_pyproject_asks_for(lock):
     locked = {name_of(line) for line in entries(lock).values()}
     assert {name_of(requirement) for requirement in DEPENDENCIES[lock]} <= locked
@@ -59,9 +63,9 @@ def pins(lock: str) -> dict[str, list[str]]:
     return {re.match(r"[^\s;]+", line)[0]: found for line, found in hashes.items()}
 
 
-def test_the_dev_lock_contains_the_runtime_lock():
+def test_the_larger_locks_contain_the_smaller():
     assert len(pins(RUNTIME)) > 20
-    assert pins(RUNTIME).items() <= pins(DEV).items()
+    assert pins(RUNTIME).items() <= pins(OTEL).items() <= pins(DEV).items()
 
 
 @pytest.mark.parametrize("lock", [RUNTIME, DEV])

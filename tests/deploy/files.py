@@ -60,6 +60,10 @@ class Stage:
     def all(self, name: str) -> list[str]:
         return [arguments for step, arguments in self.steps if step == name]
 
+    def variables(self) -> dict[str, str]:
+        """Of the build, as they are where it is not told others."""
+        return dict(shlex.split(argument)[0].split("=", 1) for argument in self.all("ARG"))
+
     def environment(self) -> dict[str, str]:
         words = shlex.split(" ".join(self.all("ENV")))
         return dict(word.split("=", 1) for word in words)

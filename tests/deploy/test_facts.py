@@ -204,10 +204,12 @@ def test_the_image_holds_the_whole_product_and_runs_as_nobody_in_particular():
     build, final = stages()
     copied = [source for step in build.all("COPY") for source in step.split()[:-1]]
     assert [source for source in copied if not (ROOT / source).exists()] == []
-    assert {*PACKAGES, "locale", "templates", "static", "manage.py", "requirements.lock"} <= set(copied)
+    locks = {"requirements.lock", "requirements-otel.lock"}
+    assert {*PACKAGES, "locale", "templates", "static", "manage.py", *locks} <= set(copied)
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]["include"]
     assert {package.rstrip("*") for package in packages} <= set(copied)
-    assert any("--require-hashes -r requirements.lock" in step for step in build.all("RUN"))
+    assert any("--require-hashes -r ${REQUIREMENTS}" in step for step in build.all("RUN"))
+    assert build.variables() == {"REQUIREMENTS": "requirements.lock"}
     assert final.last("USER") == "10001:10001"
     assert not final.all("ADD")
     assert build.image == final.image == "${PYTHON_IMAGE}"

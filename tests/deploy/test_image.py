@@ -63,7 +63,7 @@ def follow(stage: Stage, image: Image, built: Image | None = None) -> None:
         elif step == "RUN" and not arguments.startswith(OF_AN_ENGINE):
             # What pip keeps beside the image is not in it; here it saves the next run the way. Nor is a quarter of a
             # minute spent on compiling packages that are used twice.
-            image.run(arguments.replace(" --no-cache-dir", " --no-compile"))
+            image.run(arguments.replace(" --no-cache-dir", " --no-compile"), **stage.variables())
         elif step == "COPY":
             *sources, target = arguments.split()
             origin = ROOT

@@ -95,6 +95,13 @@ def test_without_the_extra_it_is_off_and_says_so(monkeypatch, caplog):
     assert "docs/tracing.md" in caplog.text
 
 
+def test_what_the_sdk_refuses_ends_no_process(monkeypatch, caplog):
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1")  # less than a batch
+    tracing.start("serve", {ENDPOINT: "http://127.0.0.1:9"})
+    assert tracing.active is None
+    assert "no traces: " in caplog.text
+
+
 def test_spans_go_over_http_to_where_the_variables_say(monkeypatch, now):
     with webhook() as hook:
         hook.status = 200
@@ -159,3 +166,13 @@ def test_a_failure_is_told_without_secrets(now):
     assert span.status.description.startswith("no: Bearer *** x")
     assert len(span.status.description) == spans.ERROR_MOST_CHARACTERS
     assert span.end_time == span.start_time  # a clock that went back makes no span of negative length
+
+
+def test_what_is_raised_within_a_span_is_told_without_secrets_and_traceback():
+    with recorded_spans() as recorded:
+        with pytest.raises(ValueError), tracing.live("croniq.tick"):
+            raise ValueError("no: Bearer abcdefghijkl")
+        span = recorded.one("croniq.tick")
+    assert (span.status.is_ok, span.status.description) == (False, "ValueError: no: Bearer ***")
+    assert not span.events
+    assert tracing.current() is None

@@ -10,24 +10,29 @@ from uuid import UUID
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from opentelemetry.sdk.trace import SpanProcessor
 
 from croniq_site.kernel import tracing
 from croniq_site.kernel.tracing import place_of
 from scheduler.api.work.claiming import claim_round
+from scheduler.domain.occurrences import to_micro
 from scheduler.domain.work import Ack, AckStatus, Ask, LossCause
 from scheduler.metrics import traces
 from scheduler.models import QueueEntry, Run
 from scheduler.queries.assignments import JobDirectory
+from scheduler.services.backfill import backfill
 from scheduler.services.cancel import cancel_runs
 from scheduler.services.finish import finish, time_out
 from scheduler.services.materialize import materialize
 from scheduler.services.release import release
 from scheduler.services.replays import replay_run
 from scheduler.services.trigger_runs import trigger_run
+from scheduler.sql.planned import PlannedRun
 from scheduler.workers.process import Worker
 from tests.factories import JobFactory, QueueEntryFactory, RunnerInstanceFactory, TriggerFactory
 from tests.scheduler.conformance.snapshots import SYSTEM_ACTOR
 from tests.scheduler.edge.helpers import FakeRunner
+from tests.scheduler.planning.support import make_job, make_trigger
 from tests.support.collector import recorded_spans
 from tests.support.server import live_edge
 
@@ -61,7 +66,8 @@ def chain(*spans) -> bool:
     )
 
 
-def test_from_tick_to_ack_is_one_trace_for_each_run(spans, clock, now, django_capture_on_commit_callbacks):
+@pytest.mark.django_db(transaction=True)
+def test_from_tick_to_ack_is_one_trace_for_each_run(spans, clock, now):
     TriggerFactory(job__job_key="demo:a", every=timedelta(minutes=30))
     TriggerFactory(job__job_key="demo:b", every=timedelta(minutes=31))
     Worker("materialize", lambda at: 1.0 if materialize(at).is_done else 0.0, clock).step()
@@ -86,6 +92,23 @@ def test_from_tick_to_ack_is_one_trace_for_each_run(spans, clock, now, django_ca
     assert run.end_time - run.start_time == 10**9
     assert (run.attributes["croniq.outcome"], run.attributes["croniq.attempt"]) == ("completed", 1)
     assert run.status.is_ok
+
+
+def test_what_an_edit_or_a_backfill_plans_begins_its_trace_too(spans, clock, now, django_capture_on_commit_callbacks):
+    def planned() -> set[str]:
+        return {plan.attributes["croniq.execution_id"] for plan in spans.named("croniq.plan")}
+
+    def made() -> set[str]:
+        return {str(run_id) for run_id in Run.objects.values_list("pk", flat=True)}
+
+    with django_capture_on_commit_callbacks(execute=True):
+        make_trigger(make_job(now, catch_up="none"), now, every="30m")
+    assert planned() == made() != set()
+    materialize(clock.tick(timedelta(hours=12)))  # and of its callbacks, none
+    before = made()
+    with django_capture_on_commit_callbacks(execute=True):
+        assert backfill("demo:job", now, clock.now() - timedelta(hours=1), clock.now(), SYSTEM_ACTOR).created > 10
+    assert planned() & (made() - before) == made() - before
 
 
 def test_the_claim_is_as_long_as_the_run_waited(spans, clock, now):
@@ -145,13 +168,18 @@ def test_a_replay_is_a_trace_of_its_own(spans, now, django_capture_on_commit_cal
     assert spans.one("croniq.replay").context.trace_id != spans.one("croniq.run").context.trace_id
 
 
-def test_half_of_the_traces_are_half_of_the_runs_in_every_process(monkeypatch, clock, now):
+def test_half_of_the_traces_are_half_of_the_runs_in_every_process(
+    monkeypatch, clock, now, django_capture_on_commit_callbacks
+):
     """By the ratio sampler, which takes a trace's lower half for random: whole runs or nothing of them."""
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
     ids = [f"019cae6b6600724980000000{number:08x}" for number in range(400)]
+    job, at = JobFactory(), to_micro(now)
     with recorded_spans() as spans:
-        traces.note_planned([(run_id, now, "demo:a") for run_id in ids], now)
+        with django_capture_on_commit_callbacks(execute=True):
+            runs = [PlannedRun(run_id, job.pk, job.lane_id, at, at, 0, 1, 0, 60.0, 60.0) for run_id in ids]
+            traces.note_planned(runs, [job], now)
         planned = {span.attributes["croniq.execution_id"] for span in spans.all()}
         assert 120 < len(planned) < 280
         for run_id in ids[:20]:
@@ -211,6 +239,19 @@ def test_an_ack_is_taken_though_its_span_is_lost(spans, now, monkeypatch, caplog
     entry = QueueEntryFactory(claimed=True)
     assert finish([acked(entry)], now) == ["accepted"]
     assert "spans of 1 completed runs are lost" in caplog.text
+
+
+class Broken(SpanProcessor):
+    def on_end(self, span) -> None:
+        raise RuntimeError("no span today")
+
+
+def test_a_run_is_handed_out_though_its_span_is_lost(spans, clock, caplog):
+    tracing.active.provider.add_span_processor(Broken())
+    (assignment,) = claimed(clock, QueueEntryFactory().lane_id)
+    assert place_of(assignment["traceparent"]) is not None
+    assert "1 spans are lost" in caplog.text
+    assert "no span today" in caplog.text
 
 
 def cost(clock, entry) -> tuple[list[dict], int]:

@@ -14,6 +14,7 @@ from scheduler.models import Run
 from scheduler.services import rules
 from tests.scheduler.planning.support import ids, make_job, make_trigger, planned
 from tests.scheduler.planning.world import HOUR, MINUTE, World
+from tests.support.collector import recorded_spans
 
 pytestmark = pytest.mark.django_db
 
@@ -65,10 +66,15 @@ def test_unclaimed_runs_move_with_the_wall_clock(world: World, nine, new_rules, 
     assert not Run.objects.filter(verdict="skipped").exists()
 
 
-def test_a_run_that_would_be_past_by_the_new_rules_is_not_lost(world: World, nine, new_rules):
+def test_a_run_that_would_be_past_by_the_new_rules_is_not_lost(
+    world: World, nine, new_rules, django_capture_on_commit_callbacks
+):
     world.until(EIGHT - 30 * MINUTE, 30 * MINUTE, reaps=False)
     new_rules("Europe/Helsinki")
-    world.step(MINUTE)
+    with recorded_spans() as spans, django_capture_on_commit_callbacks(execute=True):
+        world.step(MINUTE)
+    planned_for = {span.attributes["croniq.scheduled_for"] for span in spans.named("croniq.plan")}
+    assert (EIGHT - HOUR).isoformat() in planned_for
     assert world.ran[nine.pk] == [(EIGHT - HOUR, world.clock.now())]
     world.until(EIGHT + 3 * HOUR, MINUTE + HOUR, reaps=False)
     assert world.instants(nine) == [EIGHT - HOUR, EIGHT]
