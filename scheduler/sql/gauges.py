@@ -38,7 +38,7 @@ SELECT lane_id, count(*) FROM scheduler_queueentry WHERE state = 0 AND available
 """
 
 # Of a limited job's gated run nothing is late: it waits for its turn. What never was attempted and is due later is a
-# planned fire.
+# planned fire, unless somebody asked for it: then it waits since that.
 JOBS = """
 SELECT j.id, j.job_key, j.is_active AND j.paused_at IS NULL,
     EXISTS (
@@ -48,6 +48,7 @@ SELECT j.id, j.job_key, j.is_active AND j.paused_at IS NULL,
     (
         SELECT q.available_at FROM scheduler_queueentry q
         WHERE q.job_id = j.id AND q.state IN (0, 1, 2) AND q.attempt = 0 AND q.available_at > %s
+            AND q.waits_since IS NULL
         ORDER BY q.available_at LIMIT 1
     )
 FROM scheduler_job j WHERE j.deleted_at IS NULL
