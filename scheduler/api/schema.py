@@ -341,6 +341,7 @@ class TriggerBody(serializers.Serializer):
     prefer = texts(required=False)
     timeout = period(required=False)
     idempotency_key = text(required=False, max_length=200)
+    run_at = at(required=False, allow_null=True, help_text="When it falls due; without, and in the past: now.")
 
 
 class TriggerAnswer(serializers.Serializer):

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from calendars.domain.zones import load_zone
 from croniq_site.kernel.errors import InvalidInput, NotFound
 from croniq_site.kernel.text import is_printable_name
-from scheduler.dashboard.bulk_jobs import WHAT, choice_of, query_of
+from scheduler.dashboard.bulk_jobs import JOBS, choice_of, query_of
 from scheduler.dashboard.history import edits_of
 from scheduler.dashboard.job_fields import read_json
 from scheduler.dashboard.pages import (
@@ -88,7 +88,8 @@ def job_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
             "tags": _tag_chips(choice),
             "statuses": STATUSES,
             "sources": [(source, source_words(source)) for source in SOURCES],
-            "what": WHAT,
+            "what": JOBS.what,
+            "carried": JOBS.carried(request, request.GET),
         }
     return live_answer(request, "dashboard/jobs.html", "dashboard/_jobs.html", context, (lines, sparks, more))
 

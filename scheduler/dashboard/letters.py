@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 
 from croniq_site.kernel.errors import InvalidInput, NotFound
 from croniq_site.kernel.text import cleaned
+from scheduler.dashboard.bulk import agreed_number, is_typed
 from scheduler.dashboard.pages import (
     TEXT_MOST_BYTES,
     action,
@@ -34,8 +35,6 @@ from scheduler.services.letters import delete_letter, note_letter, replay_letter
 
 PAGE_GROUPS = 100
 PAGE_ROWS = 50
-TYPED_ABOVE = 100
-"""An action on more letters asks for their number to be typed."""
 WHAT = ("replay", "discard")
 
 
@@ -95,7 +94,7 @@ def confirm_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "until": choice.until.isoformat() if choice.until is not None else "",
         "load": load,
         "most": MOST_REPLAYED,
-        "is_typed": load.total > TYPED_ABOVE,
+        "is_typed": is_typed(load.total),
         "back": address("letters", _query_of(choice)),
         "may_act": may_act(request.user),
     }
@@ -180,12 +179,7 @@ def _confirmed(request: HttpRequest) -> tuple[LetterChoice, int]:
     choice = _choice_of(request.POST)
     if choice.until is None:
         raise InvalidInput.of("until", "Say up to when letters are meant: use the form.")
-    expected = request.POST.get("expected", "")
-    if not (expected.isascii() and expected.isdigit() and len(expected) < 10):
-        raise InvalidInput.of("expected", "This is the number of letters that were shown.")
-    if int(expected) > TYPED_ABOVE and request.POST.get("typed", "").strip() != expected:
-        raise InvalidInput.of("typed", f"Nothing was done: type {expected} to say that you mean all of them.")
-    return choice, int(expected)
+    return choice, agreed_number(request.POST)
 
 
 def _json_of(text: str) -> Any:

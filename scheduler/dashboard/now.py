@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext as _
 
+from calendars.domain.zones import load_zone
 from croniq_site.kernel.clock import SystemClock
 from scheduler.dashboard.pages import live_answer, page
+from scheduler.dashboard.times import viewers_zone
 from scheduler.queries.situation import situation
 from scheduler.queries.statistics import Bucket, failures_by_hour, throughput
 from scheduler.queries.trouble import SILENT
@@ -59,7 +60,8 @@ def now_page(request: HttpRequest, now: datetime) -> HttpResponse:
     banner = getattr(request, "banner", None)
     found = situation(now, banner.pulse if banner is not None else None)
     hours = throughput(now, "24h")
-    failures = failures_by_hour(now, HEAT_DAYS, ZoneInfo("UTC"))
+    zone = viewers_zone(request.user) or "UTC"
+    failures = failures_by_hour(now, HEAT_DAYS, load_zone(zone).info)
     dead, failed = sum(hour.dead for hour in hours), sum(hour.failed for hour in hours)
     context = {
         "found": found,
@@ -68,9 +70,10 @@ def now_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "dead": dead,
         "failed_only": failed,
         "failed": dead + failed,
-        "cells": cells(failures),
+        "cells": cells(failures, zone),
         "failures": sum(map(sum, failures)),
         "heat_days": HEAT_DAYS,
+        "heat_zone": zone,
         "heat_days_names": [(str(WEEKDAYS[day])[:2], _TOP + day * _CELL + 7.5) for day in range(7)],
         "worst": _worst(failures),
         "beats": list(found.beats.items()),
@@ -110,14 +113,17 @@ def columns(hours: Sequence[Bucket]) -> list[Column]:
     return drawn
 
 
-def cells(failures: Sequence[Sequence[int]]) -> list[Cell]:
+def cells(failures: Sequence[Sequence[int]], zone: str) -> list[Cell]:
+    """The hours of the week, by the clock of ``zone``."""
     most = max(map(max, failures))
     return [
         Cell(
             _LEFT + hour * _CELL,
             _TOP + day * _CELL,
             heat=-(-4 * number // most) if number else 0,
-            words=_("{day} {hour:02}:00 UTC: {number} failed").format(day=WEEKDAYS[day], hour=hour, number=number),
+            words=_("{day} {hour:02}:00 {zone}: {number} failed").format(
+                day=WEEKDAYS[day], hour=hour, zone=zone, number=number
+            ),
         )
         for day, row in enumerate(failures)
         for hour, number in enumerate(row)

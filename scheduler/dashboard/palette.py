@@ -14,7 +14,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from scheduler.dashboard.bulk_jobs import WHAT
+from scheduler.dashboard.bulk_jobs import JOBS
 from scheduler.dashboard.pages import address, may_act, page, text_in
 from scheduler.dashboard.settings_clients import CLIENTS
 from scheduler.dashboard.settings_users import PEOPLE
@@ -49,7 +49,7 @@ def _commands(request: HttpRequest, text: str) -> Iterator[Choice]:
     verb, _space, rest = text.partition(" ")
     if not may_act(request.user) or len(verb) < LEAST_OF_A_VERB or not rest.strip():
         return
-    for what, words in WHAT.items():
+    for what, words in JOBS.what.items():
         if str(words).casefold().startswith(verb.casefold()) or what.startswith(verb.casefold()):
             for job in jobs_like(rest, condition=_MATTERS.get(what)):
                 yield Choice(

@@ -11,7 +11,7 @@ from django.shortcuts import render
 
 from scheduler.dashboard.pages import address, live_answer, may_act, page, position_in, position_text, text_in
 from scheduler.dashboard.run_choice import KIND_WORDS, WINDOW_WORDS, RunChoice, choice_of
-from scheduler.dashboard.runs_bulk import WHAT
+from scheduler.dashboard.runs_bulk import RUNS
 from scheduler.queries.job_zones import zones_of
 from scheduler.queries.run_reach import ERRORS_LOOKED_AT, LOOKED_AT, MOST_COUNTED, newer_runs, reach, within
 from scheduler.queries.runs import STATES, RunFilter, RunRow, planned_runs, run_list
@@ -44,7 +44,7 @@ def run_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "looked_at": ERRORS_LOOKED_AT if choice.error and not choice.job else LOOKED_AT,
     }
     if not request.htmx:
-        context |= _fields(choice)
+        context |= {**_fields(choice), "carried": RUNS.carried(request, request.GET)}
     shown = (context["runs"], context["more"], context["reached"])
     if before is not None:
         shown = context["newer"]  # the part that asks again is the line above the rows
@@ -97,7 +97,7 @@ def _fields(choice: RunChoice) -> dict[str, Any]:
         "windows": WINDOW_WORDS.items(),
         "tags": sorted({*tags, choice.tag} - {""}),
         "tenants": sorted({*tenants(), choice.tenant} - {""}),
-        "what": WHAT.items(),
+        "what": RUNS.what,
     }
 
 

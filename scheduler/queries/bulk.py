@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from scheduler.models import DeadLetter, Job, QueueEntry, Run
 from scheduler.queries.jobs import live_jobs
-from scheduler.queries.runs import RunFilter, filtered_runs, newest_first
+from scheduler.queries.runs import ENTRY_STATES, RunFilter, filtered_runs, newest_first
 from scheduler.sql.arrays import ArrayHolds
 
 MOST = 2_000
@@ -22,11 +22,6 @@ STOPPABLE = ("queued", "claimed")
 REPEATABLE = ("completed", "failed", "dead", "cancelled")
 """States of runs that can be cancelled, and of those that can be done once more. A skipped one is a backfill's."""
 
-_LIVE = {
-    "queued": (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD),
-    "claimed": (QueueEntry.State.CLAIMED,),
-}
-
 
 @dataclass(frozen=True)
 class Matches:
@@ -35,8 +30,8 @@ class Matches:
 
 
 def entry_states(state: str | None) -> tuple[QueueEntry.State, ...]:
-    """Return the states that entries of ``state`` (queued, claimed; None: either) have."""
-    return _LIVE[state] if state else (*_LIVE["queued"], *_LIVE["claimed"])
+    """Return the states that entries of ``state`` (one of `ENTRY_STATES`; None: any) have."""
+    return ENTRY_STATES[state] if state else (*ENTRY_STATES["queued"], *ENTRY_STATES["claimed"])
 
 
 def runs_to_cancel(now: datetime, filters: RunFilter, ids: Sequence[UUID] | None = None) -> Matches:

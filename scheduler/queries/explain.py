@@ -13,32 +13,13 @@ from croniq_site.kernel.capabilities import may_take
 from scheduler.domain.budgets import Budget
 from scheduler.models import Lane, QueueEntry, Run, Slot
 from scheduler.queries.maintenance import current_maintenance
-from scheduler.queries.runners import online_capabilities
-from scheduler.queries.takers import lack
-from scheduler.services.admit import limits_of
+from scheduler.queries.waits import Hold, Reason, Taker, reasons_of, takers_online, working_for
 
 MOST_COUNTED = 1000
 """More than so many runs before this one are not counted."""
 MOST_HOLDERS = 20
 
 State = QueueEntry.State
-
-
-@dataclass(frozen=True)
-class Reason:
-    """One thing that keeps a run from starting.
-
-    ``code``: maintenance, paused, inactive, not_due, backing_off, job_limit, group_limit, tenant_limit,
-    lacking_capability, no_handler, no_taker, drained, no_runner or in_queue. ``until``: when it ends by itself, where
-    that is known. ``run_ids``: the runs in its way, at most `MOST_HOLDERS`. ``names``: the capabilities that nobody
-    has.
-    """
-
-    code: str
-    message: str
-    until: datetime | None = None
-    run_ids: tuple[UUID, ...] = ()
-    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,10 +47,10 @@ def explain(run_id: UUID, now: datetime) -> Explanation | None:
     )
     if entry is None:
         return Explanation("claimed", ())
-    runners = online_capabilities(entry.lane.tenant, now)
+    takers = takers_online(now)
     is_claimable = entry.state == State.READY and entry.available_at <= now
-    ahead = _ahead_of(entry, now, runners) if is_claimable else None
-    return Explanation("queued", tuple(_reasons(entry, now, ahead, runners)), ahead)
+    ahead = _ahead_of(entry, now, working_for(entry.lane.tenant, takers)) if is_claimable else None
+    return Explanation("queued", tuple(_reasons(entry, now, ahead, takers)), ahead)
 
 
 def _why_it_ended(run: Run) -> tuple[Reason, ...]:
@@ -82,68 +63,18 @@ def _why_it_ended(run: Run) -> tuple[Reason, ...]:
     return (Reason(code, f"It ended as {run.problem}{why}."),)
 
 
-def _reasons(
-    entry: QueueEntry, now: datetime, ahead: int | None, runners: Sequence[frozenset[str]]
-) -> Iterator[Reason]:
+def _reasons(entry: QueueEntry, now: datetime, ahead: int | None, takers: Sequence[Taker]) -> Iterator[Reason]:
     maintenance = current_maintenance()
-    if maintenance is not None:
-        why = f": {maintenance.reason}" if maintenance.reason else ""
-        yield Reason("maintenance", f"All dispatch is held{why}.", maintenance.until)
-    if entry.state == State.HELD:
-        why = f": {entry.job.paused_reason}" if entry.job.paused_reason else ""
-        yield Reason("paused", f"The job is paused{why}.", entry.job.paused_until)
-    if entry.available_at > now:
-        if entry.attempt:
-            yield Reason("backing_off", f"Attempt {entry.attempt} failed; the next waits.", entry.available_at)
-        else:
-            yield Reason("not_due", "It is not due yet.", entry.available_at)
-    elif entry.state == State.GATED:
-        yield from _reached_limits(entry)
-    yield from _lack_of_runners(entry.lane, runners, now)
+    hold = None if maintenance is None else Hold(maintenance.reason, maintenance.until)
+    yield from reasons_of(entry, now, hold, takers, _holders_of)
     if ahead:
         yield Reason("in_queue", f"{_counted(ahead)} due before it.")
 
 
-def _reached_limits(entry: QueueEntry) -> Iterator[Reason]:
-    for budget in limits_of(entry.job).budgets:
-        holders = list(
-            Slot.objects.filter(budget=budget.name).order_by("admitted_at", "pk").values_list("run_id", flat=True)
-        )
-        if len(holders) >= budget.limit:
-            yield Reason(
-                f"{budget.name.partition(':')[0]}_limit",
-                f"{_owner(budget, entry)} runs at most {budget.limit} at once, and {len(holders)} have their slot.",
-                run_ids=tuple(holders[:MOST_HOLDERS]),
-            )
-
-
-def _owner(budget: Budget, entry: QueueEntry) -> str:
-    kind = budget.name.partition(":")[0]
-    if kind == "job":
-        return f"The job {entry.job.job_key}"
-    if kind == "group":
-        return f"The group {entry.job.concurrency_group.name}"
-    return f"The tenant {entry.job.tenant}"
-
-
-def _lack_of_runners(lane: Lane, runners: Sequence[frozenset[str]], now: datetime) -> Iterator[Reason]:
-    lacking = [name for name in lane.require if not any(name in has for has in runners)]
-    if runners and not lacking:
-        if why := lack(lane.require, lane.prefer, runners):
-            yield Reason(*why)
-        return
-    drained = frozenset().union(*online_capabilities(lane.tenant, now, are_drained=True))
-    if not runners and drained:
-        yield Reason("drained", f"Every runner that serves the tenant {lane.tenant} is drained and takes no more.")
-    elif not runners:
-        yield Reason("no_runner", f"No runner that serves the tenant {lane.tenant} is online.")
-    else:
-        nobody = tuple(name for name in lacking if name not in drained)
-        drained_alone = tuple(name for name in lacking if name in drained)
-        if nobody:
-            yield Reason("lacking_capability", f"No runner that is online has {', '.join(nobody)}.", names=nobody)
-        if drained_alone:
-            yield Reason("drained", f"Only drained runners have {', '.join(drained_alone)}.", names=drained_alone)
+def _holders_of(budget: Budget) -> tuple[int, tuple[UUID, ...]]:
+    slots = Slot.objects.filter(budget=budget.name).order_by("admitted_at", "pk")
+    holders = tuple(slots.values_list("run_id", flat=True))
+    return len(holders), holders[:MOST_HOLDERS]
 
 
 def _ahead_of(entry: QueueEntry, now: datetime, runners: Sequence[frozenset[str]]) -> int:

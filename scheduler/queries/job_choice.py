@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from croniq_site.kernel.errors import InvalidInput
-from scheduler.models import Job, Trigger
+from scheduler.models import Job, Lane, Trigger
 from scheduler.queries.jobs import live_jobs
 from scheduler.queries.search import contains
 from scheduler.queries.situation import failing_runs, overdue_jobs
@@ -23,12 +23,13 @@ SOURCES = ("file", "runner", "api", "admin", "demo")
 @dataclass(frozen=True)
 class JobChoice:
     """Empty is any. ``text`` is looked for in keys and descriptions; ``status`` is one of `STATUSES`, ``source`` of
-    `SOURCES`."""
+    `SOURCES`, ``needs`` a capability that runs of the job require."""
 
     text: str = ""
     tag: str = ""
     status: str = ""
     source: str = ""
+    needs: str = ""
 
     def __post_init__(self) -> None:
         for field, value, known in (("status", self.status, STATUSES), ("source", self.source, SOURCES)):
@@ -53,6 +54,8 @@ def chosen_jobs(choice: JobChoice, now: datetime, job_ids: Collection[int] | Non
         jobs = jobs.filter(job_key__in=overdue_jobs(now))
     if choice.status == "broken":
         jobs = jobs.filter(pk__in=Trigger.objects.exclude(config_error="").values("job_id"))
+    if choice.needs:
+        jobs = jobs.filter(lane__in=Lane.objects.filter(ArrayHolds("require", choice.needs)))
     if choice.source:
         jobs = jobs.filter(managed_by=choice.source)
     return jobs if job_ids is None else jobs.filter(pk__in=job_ids)

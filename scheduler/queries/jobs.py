@@ -128,12 +128,18 @@ def late_runs(now: datetime) -> Exists:
     )
 
 
+def fires_that_wait() -> QuerySet[QueueEntry]:
+    """The planned fires that have yet to fall due. A run that somebody asked for at a later instant is none."""
+    return QueueEntry.objects.filter(state__in=WAITING, attempt=0, waits_since__isnull=True)
+
+
 def upcoming_and_missed(job_ids: Iterable[int], now: datetime) -> tuple[dict[int, datetime], set[int]]:
     """Return the next fire of each job that has one, planned already, else what its triggers say; and the jobs with a
     fire that should have been a run long ago: no `materialize` came by. Four queries."""
     job_ids = list(job_ids)
     found = dict(
-        QueueEntry.objects.filter(job_id__in=job_ids, state__in=WAITING, attempt=0, run__scheduled_for__gt=now)
+        fires_that_wait()
+        .filter(job_id__in=job_ids, run__scheduled_for__gt=now)
         .values_list("job_id")
         .annotate(Min("run__scheduled_for"))
         .order_by()

@@ -16,7 +16,14 @@ from scheduler.queries.fires import schedule_of, zone_of
 from scheduler.queries.job_ahead import Ahead, ahead_of
 from scheduler.queries.job_choice import JobChoice, chosen_jobs
 from scheduler.queries.job_fires import skipped_ahead
-from scheduler.queries.jobs import WAITING, has_missed, late_runs, live_jobs, status_of, upcoming_and_missed
+from scheduler.queries.jobs import (
+    fires_that_wait,
+    has_missed,
+    late_runs,
+    live_jobs,
+    status_of,
+    upcoming_and_missed,
+)
 from scheduler.queries.spoken import say
 
 
@@ -87,7 +94,7 @@ def job_lines(now: datetime, choice: JobChoice, *, limit: int, after: str = "") 
 
 def job_story(job_key: str, now: datetime) -> JobStory | None:
     """Return the job of a key; None if there is none. Four queries, whatever there is of it."""
-    waiting = QueueEntry.objects.filter(job_id=OuterRef("pk"), state__in=WAITING, attempt=0)
+    waiting = fires_that_wait().filter(job_id=OuterRef("pk"))
     jobs = _looked_at(live_jobs().select_related("lane").filter(job_key=job_key), now).annotate(
         is_planned=Exists(waiting.filter(run__scheduled_for__gt=now))
     )

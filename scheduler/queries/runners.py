@@ -61,20 +61,19 @@ def lacking_among(require: Iterable[str], tenant: str, seen_since: datetime) -> 
     return [name for name in require if not is_had(name)]
 
 
-def online_capabilities(tenant: str, now: datetime, *, are_drained: bool = False) -> list[frozenset[str]]:
-    """Return what each online runner has that may serve the tenant and takes work, or ``are_drained``; a pin is had by
-    the runner that it names."""
-    since = now - timedelta(seconds=ONLINE_SECONDS)
-    seen = _seen_for(tenant, since, are_drained=are_drained).values_list("runner_id", "capabilities")
+def online_capabilities(tenant: str, now: datetime) -> list[frozenset[str]]:
+    """Return what each online runner has that may serve the tenant and takes work; a pin is had by the runner that it
+    names."""
+    seen = _seen_for(tenant, now - timedelta(seconds=ONLINE_SECONDS)).values_list("runner_id", "capabilities")
     return [
         frozenset(name for name in has if not name.startswith(PIN_PREFIX)) | {PIN_PREFIX + runner_id}
         for runner_id, has in seen
     ]
 
 
-def _seen_for(tenant: str, since: datetime, *, are_drained: bool = False) -> QuerySet[Runner]:
+def _seen_for(tenant: str, since: datetime) -> QuerySet[Runner]:
     serves = Q(client__tenant=None) | Q(client__tenant=tenant)
-    return Runner.objects.filter(serves, last_poll_at__gte=since, drained_at__isnull=not are_drained)
+    return Runner.objects.filter(serves, last_poll_at__gte=since, drained_at__isnull=True)
 
 
 def status_of(last_poll_at: datetime, now: datetime) -> str:

@@ -23,6 +23,15 @@ LIST_ERROR_CHARACTERS = 4000
 """Most characters of an error in a list; the whole of it is in the detail."""
 
 _WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
+ENTRY_STATES: Mapping[str, tuple[QueueEntry.State, ...]] = {
+    "queued": _WAITING,
+    "waiting": (QueueEntry.State.READY, QueueEntry.State.GATED),
+    "held": (QueueEntry.State.HELD,),
+    "claimed": (QueueEntry.State.CLAIMED,),
+}
+"""What an unfinished run can be: as the wire says it, and of what is queued apart what a pause holds."""
+LISTED_STATES = (*ENTRY_STATES, *Run.Verdict.values)
+"""What the pages' lists can be narrowed down to."""
 _SAID_BEFOREHAND = tuple(verdict for verdict in Run.Verdict if verdict != Run.Verdict.SKIPPED)
 """Verdicts that are news also before their run is due. Of a fire that was taken out it is news when that would come."""
 PROBLEMS = (Run.Verdict.FAILED, Run.Verdict.DEAD, Run.Verdict.CANCELLED, Run.Verdict.SKIPPED)
@@ -32,7 +41,8 @@ WITH_ERRORS = (Run.Verdict.FAILED, Run.Verdict.DEAD)
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Which runs. ``tenant`` None: all. ``since`` inclusive and ``until`` exclusive, of ``scheduled_for``.
+    """Which runs. ``tenant`` None: all. ``state``: one of `LISTED_STATES`. ``since`` inclusive and ``until`` exclusive,
+    of ``scheduled_for``.
 
     ``planned``: also those that are not due yet and were never claimed, and fires to come that were taken out.
     ``job_ids``: of these jobs alone. ``least_attempt``: this attempt or a later one. ``error_text``: part of the first
@@ -54,7 +64,7 @@ class RunFilter:
     @property
     def is_by_entries(self) -> bool:
         """Whether they are found by their queue entries, which are few."""
-        return self.state in ("queued", "claimed")
+        return self.state in ENTRY_STATES
 
 
 @dataclass(frozen=True)
@@ -215,10 +225,11 @@ def filtered_runs(now: datetime, filters: RunFilter) -> QuerySet[Run]:
         rows = rows.filter(_among(ids))
     else:
         rows = _of_tenant(rows, filters.tenant)
-    if filters.state == "queued":
-        rows = rows.filter(entry__state__in=_WAITING)
-    elif filters.state == "claimed":
+    if filters.state == "claimed":
         rows = rows.filter(entry__state=QueueEntry.State.CLAIMED)
+    elif filters.state in ENTRY_STATES:
+        # All that wait first: SQLite reads the partial index only where its own condition stands.
+        rows = rows.filter(Q(entry__state__in=_WAITING) & Q(entry__state__in=ENTRY_STATES[filters.state]))
     elif filters.state in PROBLEMS:
         rows = rows.filter(problem=filters.state)
     elif filters.state is not None:

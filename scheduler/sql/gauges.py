@@ -25,12 +25,15 @@ SELECT min(oldest) FROM (
 ) waiting
 """
 
-# What waits, what runs, since when something waits, and whether all of it is held, in one journey.
+# What waits, what a pause holds, what runs, since when something waits, and whether all of it is held, in one journey.
 QUEUE = f"""
-SELECT (
-    SELECT count(*) FROM scheduler_queueentry WHERE state IN (0, 1, 2) AND (available_at <= %s OR attempt > 0)
-), (SELECT count(*) FROM scheduler_queueentry WHERE state IN (3, 4) AND state = 3), ({OLDEST}),
+SELECT w.waiting, w.held,
+    (SELECT count(*) FROM scheduler_queueentry WHERE state IN (3, 4) AND state = 3), ({OLDEST}),
     EXISTS (SELECT 1 FROM scheduler_maintenance WHERE is_on)
+FROM (
+    SELECT count(CASE WHEN state <> 2 THEN 1 END) AS waiting, count(CASE WHEN state = 2 THEN 1 END) AS held
+    FROM scheduler_queueentry WHERE state IN (0, 1, 2) AND (available_at <= %s OR attempt > 0)
+) w
 """  # noqa: S608
 
 WAITING = """
@@ -38,16 +41,23 @@ SELECT lane_id, count(*) FROM scheduler_queueentry WHERE state = 0 AND available
 """
 
 # Of a limited job's gated run nothing is late: it waits for its turn. What never was attempted and is due later is a
-# planned fire.
+# planned fire, unless somebody asked for it: then it waits since that.
 JOBS = """
 SELECT j.id, j.job_key, j.is_active AND j.paused_at IS NULL,
-    EXISTS (
-        SELECT 1 FROM scheduler_queueentry q
+    (
+        SELECT q.available_at FROM scheduler_queueentry q
         WHERE q.job_id = j.id AND q.state IN (0, 1, 2) AND q.state = 0 AND q.available_at < %s
+        ORDER BY q.available_at, q.run_id LIMIT 1
+    ),
+    (
+        SELECT q.lane_id FROM scheduler_queueentry q
+        WHERE q.job_id = j.id AND q.state IN (0, 1, 2) AND q.state = 0 AND q.available_at < %s
+        ORDER BY q.available_at, q.run_id LIMIT 1
     ),
     (
         SELECT q.available_at FROM scheduler_queueentry q
         WHERE q.job_id = j.id AND q.state IN (0, 1, 2) AND q.attempt = 0 AND q.available_at > %s
+            AND q.waits_since IS NULL
         ORDER BY q.available_at LIMIT 1
     )
 FROM scheduler_job j WHERE j.deleted_at IS NULL
@@ -76,24 +86,30 @@ SELECT (
 
 
 class QueueNow(NamedTuple):
-    """Runs that wait (due, or to be tried again), claimed runs, the earliest instant at which any fell due that waits,
-    and if a maintenance holds them."""
+    """Runs that wait (due, or to be tried again), those that a pause holds besides, claimed runs, the earliest instant
+    at which any fell due that waits, and if a maintenance holds them."""
 
     waiting: int
+    held: int
     running: int
     oldest_at: datetime | None
     is_held: bool
 
 
 class JobFacts(NamedTuple):
-    """A job that is not deleted. ``is_late``: a run has been ready and unclaimed since before the instant asked for;
-    ``planned_at``: the next fire that is a run already."""
+    """A job that is not deleted. ``late_at``: since when a run of it is ready and unclaimed, if since before the
+    instant asked for, and the lane of that run; ``planned_at``: the next fire that is a run already."""
 
     job_id: int
     job_key: str
     is_running: bool
-    is_late: bool
+    late_at: datetime | None
+    late_lane_id: int | None
     planned_at: datetime | None
+
+    @property
+    def is_late(self) -> bool:
+        return self.late_at is not None
 
 
 def due_unclaimed(now: datetime) -> int:
@@ -110,15 +126,15 @@ def waiting_by_lane(now: datetime) -> dict[int, int]:
 
 
 def queue_now(now: datetime) -> QueueNow:
-    waiting, running, oldest, is_held = _rows(QUEUE, now)[0]
-    return QueueNow(waiting, running, instant_of(oldest), bool(is_held))
+    waiting, held, running, oldest, is_held = _rows(QUEUE, now)[0]
+    return QueueNow(waiting, held, running, instant_of(oldest), bool(is_held))
 
 
 def job_facts(now: datetime, late_before: datetime) -> list[JobFacts]:
     """Return every job that is not deleted, by key; ``is_running``: neither paused nor switched off."""
     return [
-        JobFacts(job_id, job_key, bool(is_running), bool(is_late), instant_of(planned_at))
-        for job_id, job_key, is_running, is_late, planned_at in _rows(JOBS, late_before, now)
+        JobFacts(job_id, job_key, bool(is_running), instant_of(late_at), late_lane_id, instant_of(planned_at))
+        for job_id, job_key, is_running, late_at, late_lane_id, planned_at in _rows(JOBS, late_before, late_before, now)
     ]
 
 

@@ -305,7 +305,7 @@ PAGES = {
     "jobs-bulk": ({"do": "pause", "all": "1", "q": "{job_key}", "expected": "1"}, "job.paused"),
     "cancel": ({}, "run.cancelled"),
     "rerun": ({}, "run.replayed"),
-    "runs-bulk": ({"do": "cancel", "ids": "{execution_id}"}, "run.cancelled"),
+    "runs-bulk": ({"do": "cancel", "ids": "{execution_id}", "expected": "1"}, "run.cancelled"),
     "revert": ({"event_id": "{job_edit}"}, "job.reverted"),
     "letter-replay": ({}, "dead_letter.replayed"),
     "letter-discard": ({}, "dead_letter.deleted"),

@@ -11,7 +11,7 @@ from scheduler.domain.job_fields import refuse_unknown
 from scheduler.services.registration import register_job
 from scheduler.services.trigger_runs import trigger_run
 
-_TRIGGER_FIELDS = {"job_key", "metadata", "require", "prefer", "timeout", "idempotency_key"}
+_TRIGGER_FIELDS = {"job_key", "metadata", "require", "prefer", "timeout", "idempotency_key", "run_at"}
 
 
 class Register(ApiView):
@@ -41,7 +41,7 @@ class Trigger(ApiView):
 
     @openapi.documented(
         "triggerJob",
-        "Run a job now. With an idempotency key exactly one run, however often it is asked for.",
+        "Run a job now, or at `run_at`. With an idempotency key exactly one run, however often it is asked for.",
         {200: schema.TriggerAnswer},
         body=schema.TriggerBody,
         refuses=(400, 404, 413, 429),
@@ -59,6 +59,7 @@ class Trigger(ApiView):
             timeout_seconds=body.get("timeout"),
             idempotency_key=body.get("idempotency_key"),
             traceparent=request.headers.get("traceparent"),
+            run_at=body.get("run_at"),
         )
         return Response(
             {

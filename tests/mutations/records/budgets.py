@@ -353,7 +353,7 @@ RECORDS = [
         name="coalesce",
         mechanism="A trigger of a job that coalesces is answered with the run that waits.",
         file="scheduler/services/trigger_runs.py",
-        old="        coalesced = _waiting_run(job, now) if job.coalesce else None\n",
+        old="        coalesced = _waiting_run(job, now) if job.coalesce and wish.run_at is None else None\n",
         new="        coalesced = None\n",
         red=[POLICIES + "test_a_coalescing_job_answers_with_the_run_that_waits_already"],
     ),

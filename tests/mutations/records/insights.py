@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutations.record import Mutation
+from tests.mutations.record import Edit, Mutation
 
 EXPLAIN = "scheduler/queries/explain.py"
 STATISTICS = "scheduler/queries/statistics.py"
@@ -13,9 +13,9 @@ RECORDS = [
     Mutation(
         name="explain-names-the-holders-of-slots",
         mechanism="A run that waits for a slot is told which budget is full, and which runs have its slots.",
-        file=EXPLAIN,
-        old="if len(holders) >= budget.limit:",
-        new="if len(holders) > budget.limit:",
+        file="scheduler/queries/waits.py",
+        old="if number >= budget.limit:",
+        new="if number > budget.limit:",
         red=[f"{TEST_EXPLAIN}::test_a_limit_names_the_runs_that_have_its_slots"],
     ),
     Mutation(
@@ -29,7 +29,7 @@ RECORDS = [
     Mutation(
         name="explain-knows-who-a-pin-is-for",
         mechanism="A pin is had by the runner that it names, not by who lists it among its capabilities.",
-        file="scheduler/queries/runners.py",
+        file="scheduler/queries/takers.py",
         old="| {PIN_PREFIX + runner_id}",
         new="| frozenset()",
         red=[f"{TEST_EXPLAIN}::test_a_capability_that_no_runner_has_is_named_with_the_pin"],
@@ -37,9 +37,16 @@ RECORDS = [
     Mutation(
         name="explain-counts-runners-that-are-there",
         mechanism="Runners that are gone, or of another tenant's clients, are none.",
-        file="scheduler/queries/runners.py",
-        old='_seen_for(tenant, since, are_drained=are_drained).values_list("runner_id", "capabilities")',
-        new='Runner.objects.values_list("runner_id", "capabilities")',
+        edits=[
+            Edit(
+                "scheduler/queries/waits.py", ".filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS))", ""
+            ),
+            Edit(
+                "scheduler/queries/waits.py",
+                "[taker.has for taker in takers if taker.tenant in (None, tenant) and not taker.is_drained]",
+                "[taker.has for taker in takers if not taker.is_drained]",
+            ),
+        ],
         red=[f"{TEST_EXPLAIN}::test_runners_that_are_gone_or_of_another_tenant_are_none"],
     ),
     Mutation(

@@ -330,7 +330,11 @@ RECORDS = [
                 'if status_of(row.last_poll_at, now) == "stale"',
                 'if status_of(row.last_poll_at, now) != "online"',
             ),
-            Edit("scheduler/queries/situation.py", "Runner.objects.filter(last_poll_at__gte=since)", "Runner.objects"),
+            Edit(
+                "scheduler/queries/situation.py",
+                "rows_with_counts(now).filter(last_poll_at__gte=since)",
+                "rows_with_counts(now)",
+            ),
         ],
         red=["tests/scheduler/dashboard/test_now.py::test_runners_that_flap_or_fell_silent"],
     ),

@@ -157,8 +157,8 @@ RECORDS = [
     one(
         "explain-says-that-nobody-has-handlers",
         "A run of a handler, with none but runners of commands online, says why it waits.",
-        "scheduler/queries/explain.py",
-        "if why := lack(lane.require, lane.prefer, runners):",
+        "scheduler/queries/waits.py",
+        "if why := lack(require, prefer, runners):",
         "if why := None:",
         EXPLAIN + "test_a_run_that_nobody_who_is_there_can_execute_says_so",
         EXPLAIN + "test_a_capability_that_no_runner_has_is_named_with_the_pin",

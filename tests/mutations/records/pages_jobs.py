@@ -5,7 +5,9 @@ from tests.mutations.record import Mutation
 LIST = "tests/scheduler/dashboard/test_job_list.py::"
 FORM = "tests/scheduler/dashboard/test_job_form.py::"
 DO = "tests/scheduler/dashboard/test_job_actions.py::"
+RUNS = "tests/scheduler/dashboard/test_runs_bulk.py::"
 BULK = "scheduler/dashboard/bulk_jobs.py"
+STEPS = "scheduler/dashboard/bulk.py"
 WHOLE = "scheduler/services/whole_job.py"
 FORMS = "scheduler/dashboard/job_form.py"
 
@@ -43,20 +45,35 @@ RECORDS = [
         red=[LIST + "test_filters_stand_in_the_address"],
     ),
     Mutation(
-        name="job-bulk-as-many-as-shown",
-        mechanism="Where another number of jobs matches than was shown, nothing is done.",
-        file=BULK,
-        old="    if len(matches.ids) != expected:\n",
-        new="    if False:\n",
-        red=[LIST + "test_where_others_match_than_were_shown_nothing_is_done"],
+        name="bulk-as-many-as-shown",
+        mechanism="Where another number matches, or comes, than was shown, nothing is done.",
+        file=STEPS,
+        old="        if matched != expected:\n",
+        new="        if False:\n",
+        red=[
+            LIST + "test_where_others_match_than_were_shown_nothing_is_done",
+            RUNS + "test_a_form_that_was_cut_on_its_way_does_nothing",
+        ],
     ),
     Mutation(
-        name="job-bulk-typed",
-        mechanism="What is done to more than a hundred jobs is typed.",
-        file=BULK,
-        old="    if int(expected) > TYPED_ABOVE and ",
+        name="bulk-typed",
+        mechanism="What is done to more than a hundred jobs, runs or letters is typed; the server checks it.",
+        file=STEPS,
+        old="    if is_typed(int(expected)) and ",
         new="    if False and ",
-        red=[LIST + "test_more_than_a_hundred_are_typed"],
+        red=[
+            LIST + "test_more_than_a_hundred_are_typed",
+            RUNS + "test_more_than_a_hundred_are_typed",
+            "tests/scheduler/dashboard/test_letters.py::test_many_have_to_be_typed",
+        ],
+    ),
+    Mutation(
+        name="bulk-nothing-ticked-stays-there",
+        mechanism="Who ticks nothing stays on the page of the list that he had, and is told beside the button.",
+        file=STEPS,
+        old="    if asked.ids == ():\n        messages.warning(",
+        new="    if False:\n        messages.warning(",
+        red=[RUNS + "test_who_ticks_nothing_stays_where_he_was_and_is_told_beside_the_button"],
     ),
     Mutation(
         name="job-bulk-ticked-alone",
@@ -70,8 +87,8 @@ RECORDS = [
         name="job-bulk-filters-hold",
         mechanism="All that match are those of the filters in the address.",
         file=BULK,
-        old="        return Meant(what, choice_of(values), None, now)\n",
-        new="        return Meant(what, JobChoice(), None, now)\n",
+        old="return chosen_jobs(choice_of(asked.values), ",
+        new="return chosen_jobs(JobChoice(), ",
         red=[LIST + "test_all_that_match_are_those_of_the_filters_alone"],
     ),
     Mutation(

@@ -6,7 +6,6 @@ LETTERS = "tests/scheduler/dashboard/test_letters.py::"
 FINGERPRINTS = "tests/scheduler/domain/test_fingerprints.py::"
 GROUPS = "scheduler/queries/letter_groups.py"
 SERVICE = "scheduler/services/letter_groups.py"
-VIEW = "scheduler/dashboard/letters.py"
 
 RECORDS = [
     Mutation(
@@ -69,14 +68,6 @@ RECORDS = [
         old="    if choice.until is not None:\n",
         new="    if False:\n",
         red=[LETTERS + "test_nothing_is_done_where_there_are_other_letters_than_were_shown"],
-    ),
-    Mutation(
-        name="letters-many-are-typed",
-        mechanism="An action on more than a hundred letters needs their number typed; the server checks it.",
-        file=VIEW,
-        old="    if int(expected) > TYPED_ABOVE and",
-        new="    if False and",
-        red=[LETTERS + "test_many_have_to_be_typed"],
     ),
     Mutation(
         name="letters-stale-ones-by-force-alone",

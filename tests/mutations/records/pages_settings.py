@@ -93,7 +93,7 @@ RECORDS = [
         name="drained-runners-have-nothing-for-jobs",
         mechanism="A capability that drained runners alone have is one that nobody has.",
         edits=[
-            Edit("scheduler/queries/runners.py", ", drained_at__isnull=not are_drained)", ")"),
+            Edit("scheduler/queries/waits.py", "taker.tenant in (None, tenant) and not taker.is_drained]", "True]"),
             Edit("scheduler/queries/gauges.py", ", drained_at__isnull=True", ""),
         ],
         red=[

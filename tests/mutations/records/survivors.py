@@ -193,7 +193,7 @@ RECORDS = [
         edits=[
             Edit(SITUATION, "newest = live_jobs().annotate", "newest = Job.objects.annotate"),
             Edit(SITUATION, 'rows = live_jobs().order_by("job_key")', 'rows = Job.objects.order_by("job_key")'),
-            Edit(SITUATION, "import Maintenance, Run", "import Job, Maintenance, Run"),
+            Edit(SITUATION, "import Lane, Maintenance, Run", "import Job, Lane, Maintenance, Run"),
         ],
         red=["tests/scheduler/dashboard/test_now.py::test_of_a_deleted_job_nothing_is_told"],
     ),

@@ -23,6 +23,7 @@ from tests.factories import (
     QueueEntryFactory,
     RunFactory,
     RunnerFactory,
+    RunnerInstanceFactory,
 )
 
 State = QueueEntry.State
@@ -137,6 +138,25 @@ def test_a_run_that_nobody_who_is_there_can_execute_says_so(explained, now, pref
     RunnerFactory(last_poll_at=now, capabilities=has)
     entry = QueueEntryFactory(lane=LaneFactory(require=[], prefer=prefer), available_at=now)
     assert codes(explained(entry)) == ([code] if code else [])
+
+
+def test_runners_with_no_place_free_are_why_a_due_run_waits(explained, now):
+    full = RunnerFactory(last_poll_at=now, max_inflight=1)
+    QueueEntryFactory(claimed=True, holder=RunnerInstanceFactory(runner=full))
+    entry = QueueEntryFactory(available_at=now)
+    (reason,) = explained(entry)["reasons"]
+    assert (reason["code"], reason["message"]) == (
+        "runners_full",
+        "The one runner that may take it has no place free.",
+    )
+    assert codes(explained(QueueEntryFactory(available_at=now + timedelta(minutes=1)))) == ["not_due"]
+    # Neither one that may not take it, nor one that is drained, nor another tenant's has room for it.
+    other = ApiClientFactory(tenant="other")
+    for more in ({"capabilities": [COMMAND_ONLY]}, {"drained_at": now}, {"client": other}):
+        RunnerFactory(last_poll_at=now, max_inflight=9, **more)
+    assert codes(explained(entry)) == ["runners_full"]
+    RunnerFactory(last_poll_at=now, max_inflight=1)
+    assert codes(explained(entry)) == []
 
 
 def test_runs_that_nobody_who_is_there_can_execute_stand_in_nobodys_way(explained, now):

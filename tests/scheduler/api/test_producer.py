@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from scheduler.models import Job, QueueEntry, Run, Trigger
@@ -88,6 +90,20 @@ def test_trigger_makes_a_run_that_is_due_now(api, now):
     assert (run.entry.timeout_seconds, run.entry.state) == (90, QueueEntry.State.READY)
 
 
+def test_trigger_makes_a_run_for_later(api, now):
+    JobFactory(job_key="a:b")
+    client = api()
+    at = now + timedelta(days=2)
+    body = client.post("/v1/trigger", {"job_key": "a:b", "run_at": at.isoformat()}).json()
+    assert body == {"execution_id": body["execution_id"], "queued": 0, "deduplicated": False, "coalesced": False}
+    run = client.get(f"/v1/executions/{body['execution_id']}").json()
+    assert (run["state"], run["fire_at"], run["scheduled_for"]) == (
+        "queued",
+        "2026-03-04T12:00:00.000000Z",
+        run["fire_at"],
+    )
+
+
 def test_the_same_key_gives_the_same_run(api):
     JobFactory(job_key="a:b")
     client = api()
@@ -136,6 +152,7 @@ def test_a_full_queue_is_429_with_retry_after_and_the_sdks_body(api):
         ({"timeout": "99999999d"}, "timeout"),
         ({"idempotency_key": "k" * 201}, "idempotency_key"),
         ({"idempotency_key": ["k"]}, "idempotency_key"),
+        ({"run_at": "tomorrow"}, "run_at"),
         ({"priority": 5}, "priority"),
     ],
     ids=lambda value: str(value)[:60],

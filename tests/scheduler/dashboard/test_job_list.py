@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from runners.models import AuditEvent
-from scheduler.dashboard import bulk_jobs, jobs
+from scheduler.dashboard import bulk, jobs
 from scheduler.dashboard.sparks import HEIGHT, spark_of
 from scheduler.models import Job, Run
 from scheduler.queries.job_record import LAST, records
@@ -146,7 +146,7 @@ def test_the_next_page_keeps_the_filters(viewer, three, monkeypatch):
 
 
 def post(client, what: str, expected: int, ticked=None, **more):
-    which = {"all": "1"} if ticked is None else {"id": [str(job.pk) for job in ticked]}
+    which = {"all": "1"} if ticked is None else {"ids": ",".join(str(job.pk) for job in ticked)}
     return client.post("/jobs/bulk/do", {"do": what, "expected": str(expected), **which, **more}, follow=True)
 
 
@@ -178,12 +178,12 @@ def test_all_that_match_are_those_of_the_filters_alone(operator, three):
 
 def test_where_others_match_than_were_shown_nothing_is_done(operator, three):
     answer = post(operator, "delete", 2)
-    assert "3 jobs match by now, not 2: nothing was done" in Page(answer).text
+    assert "3 match by now, not 2: nothing was done" in Page(answer).text
     assert Job.objects.filter(deleted_at=None).count() == 3
 
 
 def test_more_than_a_hundred_are_typed(operator, three, monkeypatch):
-    monkeypatch.setattr(bulk_jobs, "TYPED_ABOVE", 2)
+    monkeypatch.setattr(bulk, "TYPED_ABOVE", 2)
     assert Page(operator.get("/jobs/bulk?do=delete&all=1")).all("input", id="typed")
     assert post(operator, "delete", 3).status_code == 400
     assert post(operator, "delete", 3, typed="2").status_code == 400
@@ -219,8 +219,8 @@ def test_what_the_jobs_file_manages_stays_and_says_so(operator, three):
     [
         {"do": "fly", "all": "1", "expected": "3"},
         {"do": "pause", "expected": "3"},
-        {"do": "pause", "id": "x", "expected": "1"},
-        {"do": "pause", "id": "9" * 30, "expected": "1"},
+        {"do": "pause", "ids": "x", "expected": "1"},
+        {"do": "pause", "ids": "9" * 30, "expected": "1"},
         {"do": "pause", "all": "1", "expected": "-1"},
         {"do": "pause", "all": "1", "expected": "3", "until": "yesterday"},
         {"do": "pause", "all": "1", "expected": "3", "until": "2026-03-01T00:00"},

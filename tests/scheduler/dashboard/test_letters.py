@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from runners.models import AuditEvent
-from scheduler.dashboard import letters
+from scheduler.dashboard import bulk, letters
 from scheduler.models import DeadLetter, QueueEntry, Run
 from scheduler.queries import letter_groups
 from scheduler.services import letter_groups as group_services
@@ -208,7 +208,7 @@ def test_nothing_is_done_where_there_are_other_letters_than_were_shown(operator,
 
 
 def test_many_have_to_be_typed(operator, backup, monkeypatch):
-    monkeypatch.setattr(letters, "TYPED_ABOVE", 2)
+    monkeypatch.setattr(bulk, "TYPED_ABOVE", 2)
     for _ in range(3):
         dead(backup)
     text, form = confirmed(operator, "discard")

@@ -7,18 +7,22 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 
 from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY
+from runners.models import Heartbeat
 from scheduler.dashboard import now as now_module
 from scheduler.dashboard.now import cells, columns
 from scheduler.queries import situation as situations
 from scheduler.queries.statistics import Bucket
 from tests.factories import (
+    NOW,
     DeadLetterFactory,
     HeartbeatFactory,
     JobFactory,
     LaneFactory,
     MaintenanceFactory,
+    PreferencesFactory,
     QueueEntryFactory,
     RunFactory,
     RunnerFactory,
@@ -66,12 +70,60 @@ def test_it_is_quiet_when_all_is_well(viewer, now):
         assert quiet not in text
 
 
-def test_what_is_overdue(viewer, now):
+def test_what_is_overdue_says_since_when(viewer, now):
     QueueEntryFactory(job__job_key="ops:late", available_at=now - timedelta(minutes=2))
+    QueueEntryFactory(job__job_key="ops:later", available_at=now - timedelta(seconds=90))
     text = shown(viewer)
     assert "Needs a look" in text
-    assert "ops:late · what waits of ops:late" in text
-    assert "1 waiting" in text
+    assert "ops:late since 2026-03-02 11:58:00 UTC · what waits of ops:late" in text
+    assert text.index("ops:late ") < text.index("ops:later ")
+    assert "2 waiting" in text
+
+
+NO_RUNNER = "No runner that serves the tenant default is online."
+WHY_OVERDUE = {
+    "nobody is there": (None, {}, NO_RUNNER),
+    "the runner serves others": ({"client__tenant": "other"}, {}, NO_RUNNER),
+    "it lacks what is required": ({}, {"require": ["tape"]}, "No runner that is online has tape."),
+    "it executes commands alone": ({"capabilities": [COMMAND_ONLY]}, {}, "this takes a handler"),
+    "it is drained": ({"drained_at": NOW}, {}, "is drained and takes no more."),
+    "it takes nothing at once": ({"max_inflight": 0}, {}, "The one runner that may take it has no place free."),
+    "it may take it": ({"max_inflight": 2}, {}, "it waits for its turn."),
+}
+
+
+@pytest.mark.parametrize(("runner", "lane", "why"), WHY_OVERDUE.values(), ids=WHY_OVERDUE)
+@pytest.mark.parametrize("is_own_lane", [False, True])
+def test_what_is_overdue_says_why(viewer, now, runner, lane, why, is_own_lane):
+    if runner is not None:
+        RunnerFactory(last_poll_at=now, **runner)
+    lane = LaneFactory(**lane)
+    job = JobFactory(job_key="ops:late", lane=LaneFactory(priority=9) if is_own_lane else lane)
+    QueueEntryFactory(job=job, lane=lane, own_lane=is_own_lane, available_at=now - timedelta(minutes=2))
+    text = shown(viewer)
+    assert why in text[text.index("what waits of ops:late") :].partition("When runs fail")[0]
+
+
+def test_a_runner_with_all_its_places_taken_is_why(viewer, now):
+    runner = RunnerFactory(last_poll_at=now, max_inflight=1)
+    QueueEntryFactory(claimed=True, holder__runner=runner)
+    QueueEntryFactory(job__job_key="ops:late", available_at=now - timedelta(minutes=2))
+    assert "what waits of ops:late The one runner that may take it has no place free." in shown(viewer)
+    RunnerFactory(last_poll_at=now, max_inflight=0)
+    assert "None of the 2 runners that may take it has a place free." in shown(viewer)
+    MaintenanceFactory(is_on=True, began_at=now)
+    assert "what waits of ops:late All dispatch is held." in shown(viewer)
+
+
+def test_a_fire_that_is_no_run_says_whether_the_materializer_is_there(viewer, now, clock):
+    before = now - timedelta(minutes=5)
+    TriggerFactory(
+        job__job_key="ops:late", created_at=before, anchor_at=before, cursor_at=before, next_materialize_at=before
+    )
+    assert "ops:late since 2026-03-02 11:56:00 UTC" in shown(viewer)
+    assert "The materializer is behind: a fire that is past is no run yet." in shown(viewer)
+    Heartbeat.objects.filter(kind="materialize").update(beat_at=now - timedelta(seconds=61))
+    assert "No materializer is at work: its fires do not become runs." in shown(viewer)
 
 
 def test_a_job_fails_whose_newest_run_did(viewer, now):
@@ -98,9 +150,23 @@ def test_letters_by_job_and_capabilities_that_nobody_has(viewer, now):
         DeadLetterFactory(job=job)
     text = shown(viewer)
     assert "Dead letters 1 job ops:letters 2" in text
-    assert "Capabilities that no runner has 1 tape" in text
+    assert "Capabilities that no runner has 1 Jobs require them: their runs wait. tape ops:letters" in text
     RunnerFactory(last_poll_at=now, capabilities=["tape"])
     assert "Capabilities" not in shown(viewer)
+
+
+def test_a_capability_that_nobody_has_names_the_jobs_that_wait_for_it(viewer, now, monkeypatch):
+    monkeypatch.setattr(situations, "MOST_JOBS_NAMED", 2)
+    for key in "abc":
+        JobFactory(job_key=f"ops:{key}", lane=LaneFactory(require=["tape"]))
+    JobFactory(job_key="ops:off", lane=LaneFactory(require=["tape"]), is_active=False)
+    JobFactory(job_key="eu:d", tenant="eu", lane=LaneFactory(require=["tape"], tenant="eu"))
+    RunnerFactory(last_poll_at=now, capabilities=["tape"], client__tenant="eu")
+    page = Page(viewer.get("/now"))
+    assert "tape ops:a , ops:b and 1 more that require tape" in page.text
+    (more,) = [link for link in page.links("/") if "needs=" in link]
+    listed = ["eu:d", "ops:a", "ops:b", "ops:c", "ops:off"]
+    assert Page(viewer.get(more)).links("/jobs/") == [f"/jobs/{key}" for key in listed]
 
 
 def test_runners_that_flap_or_fell_silent(viewer, now):
@@ -131,7 +197,9 @@ def test_the_schedulers_own_silence(viewer, now, clock):
 def test_runs_that_wait_while_no_runner_is_there(viewer, now):
     QueueEntryFactory(available_at=now - timedelta(minutes=2))
     RunnerFactory(last_poll_at=now - timedelta(hours=1))
-    assert "No runner is online, and runs have been due since 2026-03-02T11:58:00" in shown(viewer)
+    assert "No runner is online, and runs have been due since 2026-03-02 11:58:00 UTC ." in shown(viewer)
+    times = Page(viewer.get("/now")).all("time", datetime="2026-03-02T11:58:00.000000Z")
+    assert len(times) == 2, "the instant in a sentence is one of the page's times, as that of the job"
     RunnerFactory(last_poll_at=now, drained_at=now)
     assert "No runner is online" not in shown(viewer), "one that is drained is there all the same, and said to be so"
 
@@ -192,10 +260,17 @@ def test_the_columns_of_the_chart(now):
 def test_the_heat_of_hours():
     failures = [[0] * 24 for _ in range(7)]
     failures[0][1], failures[6][23] = 1, 8
-    drawn = cells(failures)
+    drawn = cells(failures, "UTC")
     assert [cell.heat for cell in drawn if cell.heat] == [1, 4]
     assert drawn[-1].words == "Sunday 23:00 UTC: 8 failed"
-    assert {cell.heat for cell in cells([[0] * 24] * 7)} == {0}
+    assert {cell.heat for cell in cells([[0] * 24] * 7, "UTC")} == {0}
+
+
+def test_the_hours_at_which_runs_fail_are_those_of_the_viewers_clock(viewer, now):
+    RunFactory(dead=True, scheduled_for=now - timedelta(hours=1))
+    assert "by weekday and hour in UTC; most of them on Monday at 11:00 (1)" in shown(viewer)
+    PreferencesFactory(user=User.objects.get(username="vera"))
+    assert "by weekday and hour in Europe/Vienna; most of them on Monday at 12:00 (1)" in shown(viewer)
 
 
 def test_of_a_deleted_job_nothing_is_told(viewer, now):
@@ -216,7 +291,12 @@ def linked(client, words: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     ("words", "number"),
-    [("running", 1), ("waiting", 4), ("completed since", 2), ("dead since", 1), ("failed since", 3)],
+    [
+        ("running", 1),
+        ("waiting", 4),
+        ("held by a pause", 2),
+        *[("completed since", 2), ("dead since", 1), ("failed since", 3)],
+    ],
 )
 def test_each_number_leads_to_a_list_of_as_many(viewer, now, words, number):
     job = JobFactory(job_key="ops:job")
@@ -225,6 +305,8 @@ def test_each_number_leads_to_a_list_of_as_many(viewer, now, words, number):
         at = now - timedelta(minutes=minutes)
         QueueEntryFactory(job=job, available_at=at, run__scheduled_for=at)
     QueueEntryFactory(job=job, state=1, run__scheduled_for=now - timedelta(minutes=4))
+    for minutes in (6, 7):
+        QueueEntryFactory(job=job, state=2, run__scheduled_for=now - timedelta(minutes=minutes))
     # One that failed waits for its next attempt; a planned one waits for nothing yet.
     later = now + timedelta(minutes=5)
     QueueEntryFactory(job=job, attempt=1, available_at=later, run__scheduled_for=now - timedelta(minutes=5))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 
 from runners.models import AuditEvent
-from scheduler.dashboard import runs_bulk
+from scheduler.dashboard import bulk
 from scheduler.models import Job, QueueEntry, Run
 from scheduler.queries import run_reach
 from tests.factories import JobFactory, QueueEntryFactory, RunFactory
@@ -15,6 +17,7 @@ from tests.scheduler.dashboard.markup import Page
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
+PLACE = "2026-03-02T12:00:00.000000Z,0195f9a0-0000-7000-8000-000000000000"
 
 
 def confirm(client, query: str) -> Page:
@@ -103,15 +106,13 @@ def test_a_refusal_is_told_and_the_others_are_done(operator, dead, now):
     page = confirm(operator, "do=rerun&all=1")
     other = RunFactory(dead=True)
     Job.objects.filter(pk=other.job_id).update(deleted_at=now)
-    answer = operator.post(
-        "/runs/bulk/do", {"do": "rerun", "ids": ",".join([str(other.pk), *ids_in(page)])}, follow=True
-    )
+    answer = send(operator, page, ids=",".join([str(other.pk), *ids_in(page)]), expected="4")
     assert "3 runs are made once more." in Page(answer).text
     assert f"{other.pk}: The job was deleted" in Page(answer).text
 
 
 def test_more_than_a_hundred_are_typed(operator, dead, monkeypatch):
-    monkeypatch.setattr(runs_bulk, "TYPED_ABOVE", 2)
+    monkeypatch.setattr(bulk, "TYPED_ABOVE", 2)
     page = confirm(operator, "do=rerun&all=1")
     assert "Type 3 to say that you mean all of them" in page.text
     for typed in ({}, {"typed": "2"}):
@@ -146,7 +147,9 @@ def test_what_cannot_be_done_once_more_is_not(operator, now, state):
     [
         ({"do": "fly"}, "do"),
         ({"do": "cancel"}, "ids"),
+        ({"do": "cancel", "all": "1"}, "ids"),
         ({"do": "cancel", "ids": "x"}, "ids"),
+        ({"do": "cancel", "ids": "0195f9a0-0000-7000-8000-000000000000", "expected": "many"}, "expected"),
         ({"do": "cancel", "ids": ",".join(["0195f9a0-0000-7000-8000-000000000000"] * 2001)}, "ids"),
         ({"do": "cancel", "ids": "0195f9a0-0000-7000-8000-000000000000", "reason": "x" * 256}, "reason"),
         ({"do": "cancel", "ids": "0195f9a0-0000-7000-8000-000000000000", "reason": "\x00"}, "reason"),
@@ -154,15 +157,38 @@ def test_what_cannot_be_done_once_more_is_not(operator, now, state):
     ],
 )
 def test_nonsense_is_refused_by_its_field_and_nothing_is_done(operator, dead, form, field):
-    answer = operator.post("/runs/bulk/do", form)
+    answer = operator.post("/runs/bulk/do", {"expected": "1", **form})
     assert answer.status_code == 400
     assert field in Page(answer).text
     assert not AuditEvent.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("query", "field"), [("do=cancel", "id"), ("do=cancel&id=x", "id"), ("do=fly&all=1", "do"), ("all=1", "do")]
+    ("path", "shown", "place"),
+    [
+        ("/runs/bulk", "/runs", {"job": "ops:a", "state": "dead", "head": PLACE, "before": PLACE}),
+        ("/jobs/bulk", "/", {"q": "ops", "status": "active", "after": "ops:"}),
+    ],
 )
+def test_who_ticks_nothing_stays_where_he_was_and_is_told_beside_the_button(operator, dead, path, shown, place):
+    do = {"/runs/bulk": "cancel", "/jobs/bulk": "pause"}[path]
+    answer = operator.get(path, {"do": do, **place}, follow=True)
+    assert answer.redirect_chain == [(f"{shown}?{urlencode(place)}#bulk", 302)]
+    [form] = re.findall(r'<form class="bulk" id="bulk".*?</form>', answer.content.decode(), re.DOTALL)
+    assert "Tick some first" in form
+    assert answer.content.decode().count("Tick some first") == 1
+    assert all(f'name="{name}" value="{value}"' in form for name, value in place.items())
+    assert "Tick some first" not in operator.get(shown, place).content.decode()
+
+
+def test_a_form_that_was_cut_on_its_way_does_nothing(operator, dead):
+    page = confirm(operator, "do=rerun&all=1")
+    answer = send(operator, page, ids=str(dead[0].pk))
+    assert "1 match by now, not 3: nothing was done" in Page(answer).text
+    assert Run.objects.count() == 3
+
+
+@pytest.mark.parametrize(("query", "field"), [("do=cancel&id=x", "id"), ("do=fly&all=1", "do"), ("all=1", "do")])
 def test_a_page_that_asks_for_nothing_says_so(operator, query, field):
     answer = operator.get(f"/runs/bulk?{query}")
     assert answer.status_code == 400
