@@ -18,8 +18,8 @@ from runners.services.audit import SYSTEM, Actor, Event, record_events
 from scheduler.domain.durations import LONGEST
 from scheduler.domain.inputs import metadata_of, seconds_of, text_of
 from scheduler.domain.job_fields import capabilities_of, job_key_of
-from scheduler.metrics import traces
 from scheduler.domain.trigger_fields import instant_of
+from scheduler.metrics import traces
 from scheduler.models import IdempotencyKey, Job, QueueEntry, Run
 from scheduler.services.admit import domain_of, is_limited, settle_later
 from scheduler.services.jobs import lock_job_of_key
