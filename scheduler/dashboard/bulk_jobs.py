@@ -86,12 +86,13 @@ JOBS = Jobs()
 
 def choice_of(values: QueryDict) -> JobChoice:
     """The choice of an address or of a form."""
-    texts = {name: cleaned(values.get(name, "").strip(), TEXT_MOST_BYTES) for name in ("q", "tag", "status", "source")}
-    return JobChoice(texts["q"], texts["tag"], texts["status"], texts["source"])
+    names = ("q", "tag", "status", "source", "needs")
+    return JobChoice(*(cleaned(values.get(name, "").strip(), TEXT_MOST_BYTES) for name in names))
 
 
 def query_of(choice: JobChoice) -> dict[str, str]:
     texts = {"q": choice.text, "tag": choice.tag, "status": choice.status, "source": choice.source}
+    texts["needs"] = choice.needs
     return {name: text for name, text in texts.items() if text}
 
 

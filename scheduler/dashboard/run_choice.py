@@ -16,7 +16,7 @@ from croniq_site.kernel.text import cleaned
 from scheduler.dashboard.pages import TEXT_MOST_BYTES, viewers_instant
 from scheduler.models import Run
 from scheduler.queries.run_reach import jobs_of
-from scheduler.queries.runs import STATES, RunFilter
+from scheduler.queries.runs import LISTED_STATES, RunFilter
 
 WINDOWS = {
     "1h": timedelta(hours=1),
@@ -97,7 +97,7 @@ def choice_of(values: QueryDict) -> RunChoice:
         name: cleaned(values.get(name, "").strip(), TEXT_MOST_BYTES)
         for name in ("job", "state", "runner", "kind", "last", "error", "tag", "tenant")
     }
-    for name, known in (("state", STATES), ("kind", tuple(KIND_WORDS)), ("last", tuple(WINDOWS))):
+    for name, known in (("state", LISTED_STATES), ("kind", tuple(KIND_WORDS)), ("last", tuple(WINDOWS))):
         if texts[name] and texts[name] not in known:
             raise InvalidInput.of(name, gettext("{name} is one of {known}.").format(name=name, known=", ".join(known)))
     since, until = (viewers_instant(name, values.get(name, "")) for name in ("since", "until"))

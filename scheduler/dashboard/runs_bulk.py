@@ -20,14 +20,14 @@ from scheduler.dashboard.bulk import SHOWN, Asked, Bulk, confirm, do
 from scheduler.dashboard.pages import action, actor_of, page
 from scheduler.dashboard.run_choice import choice_of
 from scheduler.domain.inputs import text_of
-from scheduler.queries.bulk import MOST, REPEATABLE, STOPPABLE, Matches, entry_states, runs_to_cancel, runs_to_replay
+from scheduler.queries.bulk import MOST, REPEATABLE, Matches, entry_states, runs_to_cancel, runs_to_replay
 from scheduler.queries.run_reach import reach, within
-from scheduler.queries.runs import RunFilter, runs_of_ids
+from scheduler.queries.runs import ENTRY_STATES, RunFilter, runs_of_ids
 from scheduler.services.bulk import Done, cancel_many, one_by_one
 from scheduler.services.replays import replay_run
 
 CANCEL, RERUN = "cancel", "rerun"
-_ABLE = {CANCEL: STOPPABLE, RERUN: REPEATABLE}
+_ABLE = {CANCEL: ENTRY_STATES, RERUN: REPEATABLE}
 
 
 class Runs(Bulk):
@@ -65,7 +65,7 @@ class Runs(Bulk):
             return lambda ids: one_by_one(ids, lambda run_id: replay_run(run_id, now, actor))
         reason = text_of("reason", form.get("reason", "").strip(), most=255)
         # What waited when it was shown, and was claimed since, is not what was meant.
-        states = entry_states(state if state in STOPPABLE else None)
+        states = entry_states(state if state in ENTRY_STATES else None)
         return lambda ids: cancel_many(ids, states, now, actor, reason)
 
     def done_words(self, what: str, number: int) -> str:
@@ -83,18 +83,33 @@ class Runs(Bulk):
         return words.format(number=number)
 
 
-RUNS = Runs()
+class Planned(Runs):
+    """Those of the list of what is to come; they can be cancelled, and no more."""
+
+    what = {CANCEL: gettext_lazy("Cancel")}
+    back_words = gettext_lazy("Back to the planned runs")
+    list_page = "planned"
+
+    def carried(self, request: HttpRequest, values: QueryDict) -> dict[str, str]:
+        return {name: values[name] for name in ("list", "job", "after") if values.get(name)}
+
+
+RUNS, PLANNED = Runs(), Planned()
 
 
 @page
 def confirm_page(request: HttpRequest, now: datetime) -> HttpResponse:
     """What would be done to how many runs, and the button that does it."""
-    return confirm(RUNS, request, now)
+    return confirm(_of_list(request.GET), request, now)
 
 
 @action
 def do_to_many(request: HttpRequest, now: datetime) -> str:
-    return do(RUNS, request, now)
+    return do(_of_list(request.POST), request, now)
+
+
+def _of_list(values: QueryDict) -> Runs:
+    return PLANNED if values.get("list") == PLANNED.list_page else RUNS
 
 
 def _found(asked: Asked) -> tuple[Matches, datetime | None]:

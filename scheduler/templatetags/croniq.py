@@ -12,10 +12,18 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from scheduler.dashboard.times import short_text, since_element, time_element, viewers_zone, wire_text
-from scheduler.dashboard.words import choice_words, lane_words, missed_words, reason_words, source_words, state_words
+from scheduler.dashboard.words import (
+    choice_words,
+    lane_words,
+    missed_words,
+    reason_words,
+    source_words,
+    state_words,
+    wait_words,
+)
 
 register = template.Library()
-for words in (reason_words, source_words, missed_words, choice_words, lane_words):
+for words in (reason_words, source_words, missed_words, choice_words, lane_words, wait_words):
     register.filter(words)
 
 
