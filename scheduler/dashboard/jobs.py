@@ -27,8 +27,8 @@ from scheduler.dashboard.pages import (
     or_message,
     page,
     text_in,
-    viewers_instant,
 )
+from scheduler.dashboard.pausing import pause_in
 from scheduler.dashboard.sparks import spark_of
 from scheduler.dashboard.trend import chart_of
 from scheduler.dashboard.words import choice_words, source_words
@@ -44,7 +44,7 @@ from scheduler.queries.runs import RunFilter, run_list
 from scheduler.queries.tags import tag_counts
 from scheduler.queries.waiting_letters import letters_of_job
 from scheduler.queries.waits import Taker, lack_of_takers, notes_of, takers_online
-from scheduler.services.pause import KEPT, pause_job, resume_job
+from scheduler.services.pause import pause_job, resume_job
 from scheduler.services.trigger_runs import trigger_run
 from scheduler.sql.recent import recent_runs
 
@@ -143,9 +143,8 @@ def run_now(request: HttpRequest, now: datetime, job_key: str) -> str:
 
 @action
 def pause(request: HttpRequest, now: datetime, job_key: str) -> str:
-    reason = request.POST.get("reason", KEPT)
-    until = viewers_instant("until", request.POST["until"]) if "until" in request.POST else KEPT
-    done = or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), reason=reason, until=until))
+    said = pause_in(request, now)
+    done = or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), **said))
     if done is not None:
         messages.success(
             request,

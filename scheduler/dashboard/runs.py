@@ -9,9 +9,12 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from croniq_site.kernel.errors import InvalidInput
 from scheduler.dashboard.pages import address, live_answer, may_act, page, position_in, position_text, text_in
-from scheduler.dashboard.run_choice import KIND_WORDS, WINDOW_WORDS, RunChoice, choice_of
+from scheduler.dashboard.refusals import errors_of
+from scheduler.dashboard.run_choice import KIND_WORDS, WINDOW_WORDS, RunChoice, choice_of, texts_of
 from scheduler.dashboard.runs_bulk import PLANNED, RUNS
+from scheduler.dashboard.typed_times import time_in, zone_of
 from scheduler.queries.job_zones import zones_of
 from scheduler.queries.run_reach import ERRORS_LOOKED_AT, LOOKED_AT, MOST_COUNTED, newer_runs, reach, within
 from scheduler.queries.runs import LISTED_STATES, RunFilter, RunRow, planned_runs, run_list
@@ -28,7 +31,14 @@ _START = UUID(int=0)
 def run_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
     """The newest runs of a choice, which keep themselves up to date; or, with ``before`` in the address, older ones,
     which stand still and say how many have come since their reader left the newest (``head``)."""
-    choice = choice_of(request.GET)
+    try:
+        choice = choice_of(request.GET, zone_of(request, request.GET))
+    except InvalidInput as refused:
+        if request.htmx:
+            raise
+        return _refused(request, refused)
+    for name in ("since", "until"):
+        time_in(request, request.GET, name)
     before, head = position_in(request, "before"), position_in(request, "head")
     filters = choice.filters(now)
     context: dict[str, Any] = {"choice": choice, "is_top": before is None, "top": address("runs", choice.query)}
@@ -50,6 +60,20 @@ def run_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
     if before is not None:
         shown = context["newer"]  # the part that asks again is the line above the rows
     return live_answer(request, "dashboard/runs.html", "dashboard/_runs.html", context, shown)
+
+
+def _refused(request: HttpRequest, refused: InvalidInput) -> HttpResponse:
+    """The page with what was written in its filters, and what is wrong beside each."""
+    texts = {**texts_of(request.GET), **{name: request.GET.get(name, "") for name in ("since", "until")}}
+    fields = _fields(RunChoice(tag=texts["tag"], tenant=texts["tenant"]))
+    context = {
+        "choice": {**texts, "has_more": True},
+        "errors": errors_of(refused),
+        "top": address("runs"),
+        "is_filtered": True,
+        **fields,
+    }
+    return render(request, "dashboard/runs.html", context, status=400)
 
 
 @page

@@ -19,6 +19,7 @@ from croniq_site.kernel.errors import InvalidInput
 from scheduler.dashboard.bulk import SHOWN, Asked, Bulk, confirm, do
 from scheduler.dashboard.pages import action, actor_of, page
 from scheduler.dashboard.run_choice import choice_of
+from scheduler.dashboard.typed_times import zone_of
 from scheduler.domain.inputs import text_of
 from scheduler.queries.bulk import MOST, REPEATABLE, Matches, entry_states, runs_to_cancel, runs_to_replay
 from scheduler.queries.run_reach import reach, within
@@ -42,7 +43,7 @@ class Runs(Bulk):
 
     def carried(self, request: HttpRequest, values: QueryDict) -> dict[str, str]:
         place = {name: values[name] for name in ("head", "before") if values.get(name)}
-        return {**choice_of(values).query, **place}
+        return {**choice_of(values, zone_of(request, values)).query, **place}
 
     def look(self, asked: Asked) -> tuple[Matches, dict[str, Any]]:
         matches, reached = _found(asked)
