@@ -21,7 +21,16 @@ from scheduler.dashboard.pages import action, actor_of, page
 from scheduler.dashboard.run_choice import choice_of
 from scheduler.dashboard.typed_times import zone_of
 from scheduler.domain.inputs import text_of
-from scheduler.queries.bulk import MOST, REPEATABLE, Matches, entry_states, runs_to_cancel, runs_to_replay
+from scheduler.queries.bulk import (
+    MOST,
+    REPEATABLE,
+    LeftOut,
+    Matches,
+    entry_states,
+    left_out_of_replay,
+    runs_to_cancel,
+    runs_to_replay,
+)
 from scheduler.queries.run_reach import reach, within
 from scheduler.queries.runs import ENTRY_STATES, RunFilter, runs_of_ids
 from scheduler.services.bulk import Done, cancel_many, one_by_one
@@ -46,8 +55,13 @@ class Runs(Bulk):
         return {**choice_of(values, zone_of(request, values)).query, **place}
 
     def look(self, asked: Asked) -> tuple[Matches, dict[str, Any]]:
-        matches, reached = _found(asked)
+        matches, reached, beside = _found(asked)
+        state = choice_of(asked.values).state if asked.ids is None else ""
         return matches, {
+            "beside": beside,
+            "meant": asked.ids is None and not state,
+            "is_unable": bool(state) and state not in _ABLE[asked.what],
+            "is_skipped": state == "skipped",
             "ids": ",".join(map(str, matches.ids)),
             "others": 0 if asked.ids is None else len(asked.ids) - len(matches.ids),
             "reached": reached,
@@ -113,19 +127,22 @@ def _of_list(values: QueryDict) -> Runs:
     return PLANNED if values.get("list") == PLANNED.list_page else RUNS
 
 
-def _found(asked: Asked) -> tuple[Matches, datetime | None]:
-    """The runs to which it can be done, and down to when was looked for them (None: to the end)."""
+def _found(asked: Asked) -> tuple[Matches, datetime | None, LeftOut | None]:
+    """The runs to which it can be done, down to when was looked for them (None: to the end), and what of those that
+    match is left out."""
     now, choice = asked.now, choice_of(asked.values)
     if asked.ids is not None:
         find = runs_to_cancel if asked.what == CANCEL else runs_to_replay
-        return find(now, RunFilter(planned=True), asked.ids), None
+        return find(now, RunFilter(planned=True), asked.ids), None, None
     if choice.state and choice.state not in _ABLE[asked.what]:
-        return Matches([], has_more=False), None
+        return Matches([], has_more=False), None, None
     filters = choice.filters(now)
     if asked.what == CANCEL:
         # By their entries, which are few, whatever else is asked.
-        return runs_to_cancel(now, filters), None
+        return runs_to_cancel(now, filters), None, None
     reached = reach(filters, now, MOST + 1, problems=None if choice.state else REPEATABLE[1:])
     # Of all problems together there is no index in the order of the list, and a walk along time meets few.
     are_few = not choice.state and filters.job_ids is None
-    return runs_to_replay(now, within(filters, reached), are_few=are_few), reached
+    filters = within(filters, reached)
+    left_out = left_out_of_replay(now, filters, are_few=are_few)
+    return runs_to_replay(now, filters, are_few=are_few), reached, left_out

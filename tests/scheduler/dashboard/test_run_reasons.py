@@ -9,7 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from runners.services.audit import SYSTEM
-from scheduler.models import QueueEntry, Run
+from scheduler.models import Job, QueueEntry, Run
+from scheduler.queries import bulk
 from scheduler.services.replays import replay_run
 from tests.factories import (
     NOW,
@@ -186,3 +187,52 @@ def test_planned_runs_are_ticked_and_cancelled_and_one_comes_back_to_them(operat
     assert "1 run cancelled." in Page(answer).text
     assert list(Run.objects.filter(verdict="cancelled")) == [planned["well"]]
     assert operator.get(way, {**asked, "do": "rerun", "id": str(planned["well"].pk)}).status_code == 400
+
+
+def confirm(client, query: str) -> str:
+    return Page(client.get(f"/runs/bulk?{query}")).text
+
+
+@pytest.mark.parametrize("query", ["state=dead", "", "error=code", "last=24h"])
+def test_all_that_match_says_what_it_leaves_out_and_why(operator, now, monkeypatch, query):
+    runs = [
+        RunFactory(dead=True, scheduled_for=now - timedelta(minutes=number), error="exit code 7") for number in range(6)
+    ]
+    for run in runs[:2]:
+        replay_run(run.pk, now, SYSTEM)
+    for run in (runs[1], runs[2]):
+        Job.objects.filter(pk=run.job_id).update(deleted_at=now)
+    text = confirm(operator, f"do=rerun&all=1&{query}")
+    assert "Run 3 runs once more?" in text
+    assert "2 that match were done once more before" in text
+    assert "1 that matches is of a deleted job" in text
+    assert ("Of all that match those are meant that failed, died or were cancelled." in text) == ("state" not in query)
+    assert "was counted among" not in text
+    monkeypatch.setattr(bulk, "LOOKED_AT", 2)
+    text = confirm(operator, f"do=rerun&all=1&{query}")
+    assert "is of a deleted job" not in text
+    assert "What is left out was counted among the 2 newest that match." in text
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("do=rerun&state=skipped", "What was skipped has not run: “Backfill” on the page of its job makes up for it."),
+        ("do=rerun&state=queued", "what has not come to an end cannot be done once more"),
+        ("do=rerun&state=held", "what has not come to an end cannot be done once more"),
+        ("do=cancel&state=dead", "they cannot be cancelled"),
+        ("do=cancel", "what is planned has a list of its own"),
+    ],
+)
+def test_what_cannot_be_done_to_any_run_of_a_state_says_why(operator, query, said):
+    text = confirm(operator, f"{query}&all=1")
+    assert said in text
+    assert "There is nothing to do." in text
+
+
+def test_what_a_pause_holds_is_cancelled_apart(operator, now):
+    for state in (State.READY, State.GATED, State.HELD, State.HELD):
+        waiting(state=state, job=JobFactory())
+    assert "Cancel 2 runs?" in confirm(operator, "do=cancel&all=1&state=held")
+    assert "Cancel 2 runs?" in confirm(operator, "do=cancel&all=1&state=waiting")
+    assert "Cancel 4 runs?" in confirm(operator, "do=cancel&all=1&state=queued")
