@@ -19,6 +19,38 @@
     if (link) said.append(" ", link);
   }
 
+  // What is wrong with a field is said at the field, with the whole beside the button.
+  function refuseFields(form, names, lines) {
+    const others = lines.filter((line, number) => !sayAt(form, decodeURIComponent(names[number] || ""), line));
+    if (others.length) refuse(form, others.join("\n"));
+    const wrong = form.querySelector("[aria-invalid=true]");
+    if (wrong) wrong.focus();
+  }
+
+  function sayAt(form, name, text) {
+    const field = name && form.elements.namedItem(name);
+    if (!field || !field.matches || !field.matches("input:not([type=hidden]), select, textarea")) return false;
+    const said = document.createElement("p");
+    said.className = "wrong";
+    said.id = `${field.id || name}-refused`;
+    said.setAttribute("role", "alert");
+    said.textContent = text;
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", said.id);
+    (field.closest("label") || field).after(said);
+    return true;
+  }
+
+  function forget(form) {
+    for (const said of form.querySelectorAll(".wrong[id$=-refused]")) {
+      for (const field of form.querySelectorAll(`[aria-describedby="${CSS.escape(said.id)}"]`)) {
+        field.removeAttribute("aria-invalid");
+        field.removeAttribute("aria-describedby");
+      }
+      said.remove();
+    }
+  }
+
   function meaning(status) {
     return words[`said${status}`] || Croniq.say("saidStatus", { status });
   }
@@ -60,7 +92,9 @@
     if (answer.ok && where) go(where);
     else if (answer.type === "opaqueredirect") location.reload();
     else if (answer.status === 401) refuse(form, words.said401, signIn());
-    else if ((answer.headers.get("Content-Type") || "").startsWith("text/plain")) refuse(form, await answer.text());
+    else if ((answer.headers.get("Content-Type") || "").startsWith("text/plain")) {
+      refuseFields(form, (answer.headers.get("Croniq-Fields") || "").split(","), (await answer.text()).split("\n"));
+    }
     else if (answer.ok || answer.status === 400) show(await answer.text());
     else refuse(form, meaning(answer.status));
   }
@@ -68,6 +102,7 @@
   async function act(form, button) {
     if (form.dataset.sending !== undefined) return;
     form.dataset.sending = "";
+    forget(form);
     if (button) button.setAttribute("aria-disabled", "true");
     try {
       await send(form, button);

@@ -90,8 +90,20 @@ window.Croniq = window.Croniq || {};
     if (node.textContent !== text) node.textContent = text;
   }
 
+  // Where the server does not know the viewer's zone, what is typed is read on the clock that the page shows.
+  function tellZone(said) {
+    said.removeAttribute("data-guessed-zone");
+    said.value = zone;
+    for (const node of said.form.querySelectorAll("[data-zone-name]")) tell(node, zone);
+    for (const field of said.form.querySelectorAll("input[data-at]")) {
+      const at = local(Date.parse(field.dataset.at));
+      field.value = `${day(at)}T${clock(at)}`;
+    }
+  }
+
   function localize(root) {
     const now = Date.now();
+    for (const said of root.querySelectorAll("input[data-guessed-zone]")) tellZone(said);
     for (const node of root.querySelectorAll("time[data-instant]:not([data-told])")) {
       const ms = Date.parse(node.dateTime);
       const at = local(ms);

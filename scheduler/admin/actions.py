@@ -36,7 +36,7 @@ class ActingForm(ActionForm):
     """Beside the list of actions: why, where the action keeps a reason."""
 
     reason = forms.CharField(
-        label=gettext_lazy("Reason:"), required=False, widget=forms.TextInput(attrs={"maxlength": 255})
+        label=gettext_lazy("Reason (optional):"), required=False, widget=forms.TextInput(attrs={"maxlength": 255})
     )
     # Of a form that is sent twice the second finds the runs of the first.
     token = forms.CharField(label="", required=False, widget=forms.HiddenInput, initial=lambda: str(uuid4()))

@@ -16,12 +16,16 @@ from croniq_site.kernel.text import is_printable_name
 from runners.models import AuditEvent
 from runners.queries.audit import AuditFilter, audit_list
 from scheduler.dashboard.pages import address, page, text_in
+from scheduler.dashboard.refusals import errors_of
+from scheduler.dashboard.times import wire_text
+from scheduler.dashboard.typed_times import time_in
 from scheduler.domain.trigger_fields import instant_of
 
 PAGE_ROWS = 100
 VALUE_CHARACTERS = 300
 MOST_VALUES = 20
-FILTERS = ("actor_type", "actor_id", "action", "target_type", "target_id", "since", "until")
+TIMES = ("since", "until")
+FILTERS = ("actor_type", "actor_id", "action", "target_type", "target_id", *TIMES)
 _ACTOR_TYPES = ("api_client", "user", "runner", "system")
 
 
@@ -46,19 +50,27 @@ class Line:
 
 @page
 def audit_page(request: HttpRequest, now: datetime) -> HttpResponse:
-    chosen = {name: text_in(request, name) for name in FILTERS}
+    chosen: dict[str, Any] = {name: text_in(request, name) for name in FILTERS}
     wanted: dict[str, Any] = {name: value or None for name, value in chosen.items()}
-    for name in ("since", "until"):
-        wanted[name] = instant_of(name, _instant_text(chosen[name])) if chosen[name] else None
+    errors: dict[str, str] = {}
+    for name in TIMES:
+        try:
+            wanted[name] = time_in(request, request.GET, name)
+        except InvalidInput as refused:
+            errors |= errors_of(refused)
+    if errors:
+        context = {"errors": errors, "chosen": chosen, "actor_types": _ACTOR_TYPES, "is_filtered": True}
+        return render(request, "dashboard/audit.html", context, status=400)
     events = audit_list(AuditFilter(**wanted), PAGE_ROWS + 1, _position_in(request))
     more = ""
     if len(events) > PAGE_ROWS:
         last = events[PAGE_ROWS - 1]
-        more = address("audit", {**chosen, "before": f"{last.created_at.isoformat()},{last.pk}"})
+        times = {name: wire_text(wanted[name]) if wanted[name] else "" for name in TIMES}
+        more = address("audit", {**chosen, **times, "before": f"{last.created_at.isoformat()},{last.pk}"})
     context = {
         "lines": [line_of(event) for event in events[:PAGE_ROWS]],
         "more": more,
-        "chosen": chosen,
+        "chosen": {**chosen, **{name: wanted[name] for name in TIMES}},
         "actor_types": _ACTOR_TYPES,
         "is_filtered": any(chosen.values()),
         "is_top": not request.GET.get("before"),
@@ -102,13 +114,6 @@ def _url_of(event: AuditEvent) -> str:
         case "runner":
             return address("runs", {"runner": target})
     return ""
-
-
-def _instant_text(text: str) -> str:
-    """What a field for date and time sends has no zone: it is UTC."""
-    if len(text) in (16, 19) and text[10:11] == "T":
-        return f"{text}:00Z" if len(text) == 16 else f"{text}Z"
-    return text
 
 
 def _position_in(request: HttpRequest) -> tuple[datetime, int] | None:

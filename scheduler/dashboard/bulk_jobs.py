@@ -19,8 +19,9 @@ from croniq_site.kernel.errors import InvalidInput
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import Actor
 from scheduler.dashboard.bulk import SHOWN, Asked, Bulk, confirm, do
-from scheduler.dashboard.pages import TEXT_MOST_BYTES, action, actor_of, page, viewers_instant
-from scheduler.domain.inputs import names_of, text_of
+from scheduler.dashboard.pages import TEXT_MOST_BYTES, action, actor_of, page
+from scheduler.dashboard.pausing import pause_in
+from scheduler.domain.inputs import names_of
 from scheduler.models import Job
 from scheduler.queries.bulk import Matches, first_jobs
 from scheduler.queries.job_choice import JobChoice, chosen_jobs
@@ -86,12 +87,13 @@ JOBS = Jobs()
 
 def choice_of(values: QueryDict) -> JobChoice:
     """The choice of an address or of a form."""
-    texts = {name: cleaned(values.get(name, "").strip(), TEXT_MOST_BYTES) for name in ("q", "tag", "status", "source")}
-    return JobChoice(texts["q"], texts["tag"], texts["status"], texts["source"])
+    names = ("q", "tag", "status", "source", "needs")
+    return JobChoice(*(cleaned(values.get(name, "").strip(), TEXT_MOST_BYTES) for name in names))
 
 
 def query_of(choice: JobChoice) -> dict[str, str]:
     texts = {"q": choice.text, "tag": choice.tag, "status": choice.status, "source": choice.source}
+    texts["needs"] = choice.needs
     return {name: text for name, text in texts.items() if text}
 
 
@@ -113,11 +115,8 @@ def _chosen(asked: Asked) -> QuerySet[Job]:
 def _act(asked: Asked) -> Callable[[str], Any]:
     form, now, actor = asked.values, asked.now, actor_of(asked.request)
     if asked.what == "pause":
-        reason = text_of("reason", form.get("reason", "").strip(), most=255)
-        until = viewers_instant("until", form.get("until", ""))
-        if until is not None and until <= now:
-            raise InvalidInput.of("until", _("A pause ends after it begins."))
-        return lambda key: pause_job(key, now, actor=actor, reason=reason, until=until)
+        pause = pause_in(asked.request, now)
+        return lambda key: pause_job(key, now, actor=actor, **pause)
     if asked.what == "resume":
         return lambda key: resume_job(key, now, actor=actor)
     if asked.what == "run":

@@ -63,7 +63,7 @@ class Row:
     runs: list[DayRun] = field(default_factory=list)
     expected: list[Expected] = field(default_factory=list)
     hours: list[HourOfRuns] = field(default_factory=list)
-    unlisted: int = 0
+    unlisted: tuple[int, ...] = ()
     bars: list[Bar] = field(default_factory=list)
     stretches: list[Stretch] = field(default_factory=list)
     height: int = LEVEL
@@ -74,7 +74,7 @@ class Row:
 
     @property
     def coming(self) -> int:
-        return len(self.expected) + self.unlisted
+        return len(self.expected) + sum(self.unlisted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,6 @@ def sections(day: Day, by: str, now: datetime) -> tuple[list[tuple[str, list[Row
         else:
             by_the_hour += 1
             _draw_hours(row, day.start)
-        if row.unlisted:
-            _draw_rest(row, day.start, now)
     found = [(title, [rows[key] for key in keys]) for title, keys in groupby(shown, key=lambda key: key[0])]
     return found, len(order) - len(shown), by_the_hour
 
@@ -163,9 +161,9 @@ def _rows(day: Day, by: str) -> dict[tuple[str, int], Row]:
     for fire in day.expected:
         for title in _titles(day.jobs[fire.job_id], by, ANY_RUNNER):
             row_of(title, fire.job_id).expected.append(fire)
-    for job_id, number in day.unlisted.items():
+    for job_id, numbers in day.unlisted.items():
         for title in _titles(day.jobs[job_id], by, ANY_RUNNER):
-            row_of(title, job_id).unlisted += number
+            row_of(title, job_id).unlisted = numbers
     return rows
 
 
@@ -201,6 +199,8 @@ def _draw_bars(row: Row, start: datetime, now: datetime) -> None:
         following[level] = x
     row.bars.reverse()
     row.height = max(1, len(ends)) * LEVEL
+    unlisted = {hour: [number, 0] for hour, number in enumerate(row.unlisted)}
+    row.stretches = list(_stretches(unlisted, max(row.unlisted, default=0), "more"))
 
 
 def _seen(width: float, room: float, least: float = LEAST_WIDTH) -> float:
@@ -269,6 +269,8 @@ def _draw_hours(row: Row, start: datetime) -> None:
     coming: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for fire in row.expected:
         coming[int((fire.at - start.timestamp()) // 3600)][0] += 1
+    for index, number in enumerate(row.unlisted):
+        coming[index][0] += number
     most = max(runs for numbers in (ran, coming) for runs, _ in [*numbers.values(), (1, 0)])
     row.stretches = [*_stretches(ran, most, "many"), *_stretches(coming, most, "more")]
 
@@ -303,16 +305,6 @@ def _stretches(numbers: dict[int, list[int]], most: int, kind: str) -> Iterable[
             kind=kind,
             has_failed=failed > 0,
         )
-
-
-def _draw_rest(row: Row, start: datetime, now: datetime) -> None:
-    """What comes after the fires that are listed, as a number from there on."""
-    x = place(row.expected[-1].at if row.expected else now.timestamp(), start) + 2 * LEAST_WIDTH
-    if row.stretches:  # drawn by the hour: from the next hour on
-        x = -(-x // (WIDTH / 24)) * WIDTH / 24
-    words = _("{n} more to come after these").format(n=row.unlisted)
-    if x < WIDTH:
-        row.stretches.append(Stretch(f"{x:.1f}", f"{WIDTH - x:.1f}", "4", "4", words, "rest", has_failed=False))
 
 
 def _numbers(day: Day, now: datetime) -> list[int]:

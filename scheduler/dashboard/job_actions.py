@@ -6,27 +6,33 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from croniq_site.kernel.errors import InvalidInput, NotFound
 from croniq_site.kernel.text import is_printable_name
-from scheduler.dashboard.pages import action, actor_of, address, form, or_message, viewers_instant
+from scheduler.dashboard.pages import action, actor_of, address, form, or_message
+from scheduler.dashboard.refusals import errors_of
+from scheduler.dashboard.sentences import said
+from scheduler.dashboard.times import full_text, viewers_zone
+from scheduler.dashboard.typed_times import ZONE, time_in
 from scheduler.queries.jobs import job_of_key
 from scheduler.services.backfill import Backfill, backfill
 from scheduler.services.jobs import delete_job
 from scheduler.services.skip import SkippedNext, skip_next
 
 MOST_INSTANTS = 50
+RANGE = ("from", "until")
 
 
 @action
 def skip(request: HttpRequest, now: datetime, job_key: str) -> str:
     done: SkippedNext | None = or_message(request, lambda: skip_next(job_key, now, actor_of(request)))
     if done is not None:
-        messages.success(
-            request, f"The fire of {done.scheduled_for:%Y-%m-%d %H:%M:%S} UTC is left out. The one after it is not."
-        )
+        at = full_text(done.scheduled_for, viewers_zone(request.user))
+        messages.success(request, _("The fire of {at} is left out. The one after it is not.").format(at=at))
     return address("job", job_key=job_key)
 
 
@@ -34,10 +40,11 @@ def skip(request: HttpRequest, now: datetime, job_key: str) -> str:
 def delete(request: HttpRequest, now: datetime, job_key: str) -> str:
     """The form says the key once more: what is deleted does not come back."""
     if request.POST.get("typed", "").strip() != job_key:
-        raise InvalidInput.of("typed", f"Nothing was done: type {job_key} to say that you mean it.")
+        words = _("Nothing was done: type {name} to say that you mean it.")
+        raise InvalidInput.of("typed", words.format(name=job_key))
     if not or_message(request, lambda: delete_job(job_key, now, actor_of(request)) or True):
         return address("job", job_key=job_key)
-    messages.success(request, f"{job_key} is deleted. Its runs and their logs stay.")
+    messages.success(request, _("{job_key} is deleted. Its runs and their logs stay.").format(job_key=job_key))
     return address("jobs")
 
 
@@ -48,24 +55,27 @@ def backfill_page(request: HttpRequest, now: datetime, job_key: str) -> HttpResp
     if job is None:
         raise NotFound(f"There is no job {job_key[:255]!r}.")
     values = request.POST if request.method == "POST" else request.GET
-    texts = {"from": values.get("from", "").strip(), "until": values.get("until", "").strip()}
-    errors: dict[str, str] = {}
+    since, until, errors = _range_in(request, values)
     would: Backfill | None = None
-    try:
-        since, until = (viewers_instant(name, text) for name, text in texts.items())
-        if since is not None and until is not None:
+    if since is not None and until is not None:
+        try:
             would = or_message(request, lambda: backfill(job_key, since, until, now, actor_of(request), dry_run=True))
-        elif any(texts.values()):
-            raise InvalidInput.of("until" if since else "from", "A range has both ends.")
-    except InvalidInput as refused:
-        errors = {name: told[0] for name, told in refused.fields.items()}
+        except InvalidInput as refused:
+            errors = errors_of(refused)
     if request.method == "POST" and would is not None and since is not None and until is not None:
         if values.get("expected") == str(len(would.instants)):
             return _backfilled(request, job_key, since, until, now)
-        messages.error(request, f"It would be {len(would.instants)} runs by now: nothing was done. Look again.")
+        number = len(would.instants)
+        words = ngettext(
+            "It would be {number} run by now: nothing was done. Look again.",
+            "It would be {number} runs by now: nothing was done. Look again.",
+            number,
+        )
+        messages.error(request, words.format(number=number))
     context = {
         "job": job,
-        "texts": texts,
+        "texts": {name: values.get(name, "").strip() for name in RANGE},
+        "zone": values.get(ZONE, ""),
         "errors": errors,
         "would": would,
         "instants": would.instants[:MOST_INSTANTS] if would is not None else (),
@@ -78,5 +88,23 @@ def _backfilled(request: HttpRequest, job_key: str, since: datetime, until: date
     done: Backfill | None = or_message(request, lambda: backfill(job_key, since, until, now, actor_of(request)))
     if done is not None:
         made = len(done.instants)
-        messages.success(request, f"{made} run{'' if made == 1 else 's'} made, due now. {done.message}".strip())
+        words = ngettext("{number} run made, due now.", "{number} runs made, due now.", made).format(number=made)
+        messages.success(request, f"{words} {said(done.message)}".strip())
     return HttpResponseRedirect(address("job", job_key=job_key))
+
+
+def _range_in(request: HttpRequest, values: QueryDict) -> tuple[datetime | None, datetime | None, dict[str, str]]:
+    """Both ends of the range, and what is wrong by field; nothing is wrong with a form that is not filled in yet."""
+    found: dict[str, datetime | None] = dict.fromkeys(RANGE)
+    errors: dict[str, str] = {}
+    for name in RANGE:
+        try:
+            found[name] = time_in(request, values, name)
+        except InvalidInput as refused:
+            errors |= errors_of(refused)
+    since, until = found["from"], found["until"]
+    if any(values.get(name, "").strip() for name in RANGE):
+        errors |= {name: _("A range has both ends.") for name in RANGE if not (found[name] or name in errors)}
+    if since is not None and until is not None and until < since:
+        errors["until"] = _("A range ends after it begins.")
+    return (since, until, {}) if not errors else (None, None, errors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import uuid4
@@ -26,8 +27,8 @@ from scheduler.dashboard.pages import (
     or_message,
     page,
     text_in,
-    viewers_instant,
 )
+from scheduler.dashboard.pausing import pause_in
 from scheduler.dashboard.sparks import spark_of
 from scheduler.dashboard.trend import chart_of
 from scheduler.dashboard.words import choice_words, source_words
@@ -41,9 +42,9 @@ from scheduler.queries.job_year import year_of
 from scheduler.queries.overview import job_lines, job_story
 from scheduler.queries.runs import RunFilter, run_list
 from scheduler.queries.tags import tag_counts
-from scheduler.queries.takers import lacks_of_job
 from scheduler.queries.waiting_letters import letters_of_job
-from scheduler.services.pause import KEPT, pause_job, resume_job
+from scheduler.queries.waits import Taker, lack_of_takers, notes_of, takers_online
+from scheduler.services.pause import pause_job, resume_job
 from scheduler.services.trigger_runs import trigger_run
 from scheduler.sql.recent import recent_runs
 
@@ -103,11 +104,12 @@ def job_page(request: HttpRequest, now: datetime, job_key: str) -> HttpResponse:
     recent = recent_runs([job.pk], now, LOOKED_AT).get(job.pk, [])
     trend, year = trend_of(recent), year_of(job.pk, _sound_zone(line.zone), now)
     letters, waiting = letters_of_job(job.pk, MOST_LETTERS)
+    runs, takers = run_list(now, RunFilter(job_ids=(job.pk,)), LAST_RUNS), takers_online(now)
     context = {
         "job": line,
         "rules": _rules(job),
         "ahead": story.ahead,
-        "cannot": lacks_of_job(job, now) if line.status != "inactive" else (),
+        "cannot": _lacks(job, takers) if line.status != "inactive" else (),
         "first": next((item for item in story.ahead if not (item.is_blocked or item.is_skipped)), None),
         "strip": None if year.is_empty else strip_of(year),
         "year": year,
@@ -116,7 +118,8 @@ def job_page(request: HttpRequest, now: datetime, job_key: str) -> HttpResponse:
         "letters_waiting": waiting,
         "letters_more": waiting - len(letters),
         "zones": {job_key: line.zone},
-        "runs": run_list(now, RunFilter(job_ids=(job.pk,)), LAST_RUNS),
+        "runs": runs,
+        "notes": notes_of(runs, now, takers),
         "edits": edits_of(job),
         "may_act": may_act(request.user),
         # Of a form that is sent twice the second finds the first one's run.
@@ -140,9 +143,8 @@ def run_now(request: HttpRequest, now: datetime, job_key: str) -> str:
 
 @action
 def pause(request: HttpRequest, now: datetime, job_key: str) -> str:
-    reason = request.POST.get("reason", KEPT)
-    until = viewers_instant("until", request.POST["until"]) if "until" in request.POST else KEPT
-    done = or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), reason=reason, until=until))
+    said = pause_in(request, now)
+    done = or_message(request, lambda: pause_job(job_key, now, actor=actor_of(request), **said))
     if done is not None:
         messages.success(
             request,
@@ -171,6 +173,12 @@ def _tag_chips(choice: JobChoice) -> list[tuple[str, int, str, bool]]:
         )
         for tag, number in sorted(counts)
     ]
+
+
+def _lacks(job: Job, takers: Sequence[Taker]) -> list[str]:
+    """Why no runner that is online takes a run of the job, in sentences; none where one does."""
+    reasons = lack_of_takers(job.tenant, job.lane.require, job.lane.prefer, takers, is_due=False)
+    return [reason.message for reason in reasons]
 
 
 def _sound_zone(zone: str) -> str:

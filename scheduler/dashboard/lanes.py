@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from scheduler.queries.forecast_rows import Bucket, Coming, Forecast, JobForecast
 
 WIDTH, HEIGHT = 1000, 100
+LANE_TOP, LANE_HEIGHT = 3, 18
 _LEAST_BAR = 3.0
 """Of the height: one fire beside ten thousand is still seen."""
 
@@ -23,13 +24,27 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Heap:
+    """How many fires there are in a bucket besides those that have a mark."""
+
+    bucket: Bucket
+    number: int
+    x: str
+    width: str
+    y: str
+    height: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lane:
-    """A job's marks. ``rest_x``: from where on there is more than the marks ("": they are all)."""
+    """A job's marks. ``rest_x``: from where on there is more than the marks ("": they are all), of which ``heaps`` are
+    what starts."""
 
     job: JobForecast
     marks: tuple[Mark, ...]
     rest_x: str
     rest_width: str
+    heaps: tuple[Heap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +63,7 @@ class Bar:
 def lanes(found: Forecast, most: int) -> list[Lane]:
     """The lanes of the first ``most`` jobs by what they do first."""
     jobs = sorted(found.jobs, key=lambda job: (job.coming[0].at if job.coming else found.end, job.job_key))
-    return [_lane(job, found.start, found.end) for job in jobs[:most]]
+    return [_lane(job, found) for job in jobs[:most]]
 
 
 def bars(found: Forecast) -> list[Bar]:
@@ -74,13 +89,27 @@ def bars(found: Forecast) -> list[Bar]:
     return drawn
 
 
-def _lane(job: JobForecast, start: datetime, end: datetime) -> Lane:
+def _lane(job: JobForecast, found: Forecast) -> Lane:
+    start, end = found.start, found.end
     marks = tuple(_mark(item, start, end) for item in job.coming)
     if not job.more:
         return Lane(job, marks, "", "")
     fires: Sequence[datetime] = [item.at for item in job.coming if not item.is_blocked] or [start]
     rest = _place(fires[-1], start, end)
-    return Lane(job, marks, _text(rest), _text(WIDTH - rest))
+    return Lane(job, marks, _text(rest), _text(WIDTH - rest), tuple(_heaps(job, found, rest)))
+
+
+def _heaps(job: JobForecast, found: Forecast, rest: float) -> Iterator[Heap]:
+    """In units of the lane. The fullest bucket of the job reaches its top; none lies over the marks before ``rest``."""
+    numbers = job.unlisted(found.buckets)
+    most = max(numbers, default=0)
+    for bucket, number in zip(found.buckets, numbers, strict=False):
+        if number:
+            x = max(_place(bucket.start, found.start, found.end), rest)
+            width = max(_place(bucket.end, found.start, found.end) - x - 1, 1.0)
+            height = max(_LEAST_BAR, number / most * LANE_HEIGHT)
+            y = LANE_TOP + LANE_HEIGHT - height
+            yield Heap(bucket, number, _text(x), _text(width), _text(y), _text(height))
 
 
 def _mark(item: Coming, start: datetime, end: datetime) -> Mark:

@@ -42,7 +42,7 @@ def overlap_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "by_the_hour": by_the_hour,
         "is_counted": bool(day.hours),
         "most_runs": MOST_RUNS,
-        "coming": len(day.expected) + sum(day.unlisted.values()),
+        "coming": len(day.expected) + sum(map(sum, day.unlisted.values())),
         "strip": strip,
         "highest": max(quarter.number for quarter in strip),
         "quiet": quiet[:MOST_QUIET],

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial, wraps
 from hashlib import sha256
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 from uuid import UUID
 
 from django.contrib import messages
@@ -28,8 +28,8 @@ from croniq_site.kernel.errors import CroniqError, InvalidInput
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import Actor
 from scheduler.dashboard.frame import banner_of
+from scheduler.dashboard.refusals import errors_of, labelled_errors
 from scheduler.dashboard.sentences import said
-from scheduler.domain.trigger_fields import instant_of
 
 _log = logging.getLogger(__name__)
 
@@ -151,15 +151,6 @@ def text_in(request: HttpRequest, name: str) -> str:
     return cleaned(request.GET.get(name, "").strip(), TEXT_MOST_BYTES)
 
 
-def viewers_instant(field: str, text: str) -> datetime | None:
-    """An instant of a form, UTC unless it says an offset; None if it is empty."""
-    text = text.strip()
-    if not text:
-        return None
-    has_offset = text.endswith(("Z", "z")) or "+" in text[10:] or "-" in text[10:]
-    return instant_of(field, text if has_offset else f"{text}Z")
-
-
 def position_in(request: HttpRequest, name: str) -> tuple[datetime, UUID] | None:
     """The place in a list, "instant,uuid", from which the address goes on; None if it begins at the top."""
     text = request.GET.get(name, "")
@@ -205,13 +196,14 @@ def _answered(request: HttpRequest, methods: tuple[str, ...], answer: Callable[[
             response = HttpResponseClientRedirect(response["Location"])
     except CroniqError as refusal:
         if is_of_script:
-            response = _beside_the_button(refusal.status, _sentence(refusal))
+            response = _beside_the_button(refusal.status, *errors_of(refusal).items())
         else:
-            response = render(request, "refused.html", {"refusal": refusal}, status=refusal.status)
+            context = {"refusal": refusal, "told": labelled_errors(refusal), "back": _page_before(request)}
+            response = render(request, "refused.html", context, status=refusal.status)
     except PermissionDenied:
         if not is_of_script:
             raise
-        response = _beside_the_button(403, _("You may look at this, not do it. Nothing was done."))
+        response = _beside_the_button(403, ("", _("You may look at this, not do it. Nothing was done.")))
     except (DatabaseError, InterfaceError) as error:
         if not is_outage(error):
             raise
@@ -223,24 +215,33 @@ def _answered(request: HttpRequest, methods: tuple[str, ...], answer: Callable[[
     return response
 
 
-def _beside_the_button(status: int, sentence: str) -> HttpResponse:
-    """What the page's script says where somebody clicked."""
-    return HttpResponse(sentence, status=status, content_type="text/plain; charset=utf-8")
+def _beside_the_button(status: int, *told: tuple[str, str]) -> HttpResponse:
+    """What the page's script says where somebody clicked: a line for each (field, sentence), at the field if the form
+    has it, else beside the button."""
+    lines = "\n".join(" ".join(text.split()) for _field, text in told)
+    response = HttpResponse(lines, status=status, content_type="text/plain; charset=utf-8")
+    response["Croniq-Fields"] = ",".join(quote(field) for field, _text in told)
+    return response
 
 
-def _sentence(refusal: CroniqError) -> str:
-    return "\n".join(" ".join(map(said, sentences)) for sentences in refusal.fields.values()) or said(refusal.message)
+def _page_before(request: HttpRequest) -> str:
+    """The path of the page of ours that somebody comes from; empty if it is none, or the refused one itself."""
+    where = urlsplit(request.headers.get("Referer", ""))
+    if where.netloc != request.get_host() or not where.path.startswith("/") or where.path.startswith("//"):
+        return ""
+    path = urlunsplit(("", "", where.path, where.query, ""))
+    return "" if path == request.get_full_path() else path
 
 
 def _sign_in(request: HttpRequest) -> HttpResponse:
     if request.htmx and request.method == "POST":
-        return _beside_the_button(401, _("You are not signed in any more. Nothing was done."))
+        return _beside_the_button(401, ("", _("You are not signed in any more. Nothing was done.")))
     if request.htmx:
         # A part that polls must not show the sign-in page inside of itself.
         try:
-            where = request.htmx.current_url_abs_path or reverse("jobs")
+            where = request.htmx.current_url_abs_path or reverse("now")
         except ValueError:  # no address at all
-            where = reverse("jobs")
+            where = reverse("now")
         return HttpResponseClientRedirect(address("login", {"next": where}))
-    where = request.get_full_path() if request.method != "POST" else reverse("jobs")
+    where = request.get_full_path() if request.method != "POST" else reverse("now")
     return HttpResponseRedirect(address("login", {"next": where}))

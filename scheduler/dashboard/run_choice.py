@@ -13,10 +13,12 @@ from django.utils.translation import gettext_lazy as _
 
 from croniq_site.kernel.errors import InvalidInput
 from croniq_site.kernel.text import cleaned
-from scheduler.dashboard.pages import TEXT_MOST_BYTES, viewers_instant
+from scheduler.dashboard.pages import TEXT_MOST_BYTES
+from scheduler.dashboard.typed_times import read_time
+from scheduler.dashboard.words import STATES as STATE_WORDS
 from scheduler.models import Run
 from scheduler.queries.run_reach import jobs_of
-from scheduler.queries.runs import STATES, RunFilter
+from scheduler.queries.runs import LISTED_STATES, RunFilter
 
 WINDOWS = {
     "1h": timedelta(hours=1),
@@ -35,6 +37,14 @@ KIND_WORDS: Mapping[str, str | Promise] = {
     Run.Kind.TRIGGERED: _("by hand or API"),
     Run.Kind.REPLAY: _("done once more"),
 }
+OTHER_WORDS = {
+    "running": "claimed",
+    "pending": "queued",
+    "success": "completed",
+    "succeeded": "completed",
+    "canceled": "cancelled",
+}
+"""What people call a state in an address that they write by hand."""
 MOST_ATTEMPT = 1_000
 
 
@@ -63,15 +73,6 @@ class RunChoice:
         return {name: _said(value) for name, value in values.items() if value not in ("", None)}
 
     @property
-    def since_text(self) -> str:
-        """As a field for date and time has it, UTC."""
-        return _field_text(self.since)
-
-    @property
-    def until_text(self) -> str:
-        return _field_text(self.until)
-
-    @property
     def has_more(self) -> bool:
         """Whether something is set that is not among the first few fields of the form."""
         return bool(set(self.query) - {"job", "state", "last"})
@@ -91,36 +92,66 @@ class RunChoice:
         )
 
 
-def choice_of(values: QueryDict) -> RunChoice:
-    """The choice of an address or of a form. Raises InvalidInput by the name of the field."""
-    texts = {
-        name: cleaned(values.get(name, "").strip(), TEXT_MOST_BYTES)
-        for name in ("job", "state", "runner", "kind", "last", "error", "tag", "tenant")
+def choice_of(values: QueryDict, zone: str = "") -> RunChoice:
+    """The choice of an address or of a form; its times are on the clock of ``zone`` (empty: UTC) where they say none.
+
+    Raises InvalidInput with all that is wrong, by the name of the field.
+    """
+    texts = texts_of(values)
+    wrong: dict[str, list[str]] = {}
+    times: dict[str, datetime | None] = {}
+    for name in ("since", "until"):
+        try:
+            typed = read_time(name, values.get(name, ""), zone)
+            times[name] = typed.at if typed is not None else None
+        except InvalidInput as refused:
+            wrong |= refused.fields
+    texts["state"] = state_of(texts["state"])
+    known_words: Mapping[str, Mapping[str, str | Promise]] = {
+        "state": {name: STATE_WORDS[name] for name in LISTED_STATES},
+        "kind": KIND_WORDS,
+        "last": WINDOW_WORDS,
     }
-    for name, known in (("state", STATES), ("kind", tuple(KIND_WORDS)), ("last", tuple(WINDOWS))):
+    for name, known in known_words.items():
         if texts[name] and texts[name] not in known:
-            raise InvalidInput.of(name, gettext("{name} is one of {known}.").format(name=name, known=", ".join(known)))
-    since, until = (viewers_instant(name, values.get(name, "")) for name in ("since", "until"))
+            words = gettext("There is no {text} here. There are: {known}.")
+            wrong[name] = [words.format(text=repr(texts[name][:64]), known=", ".join(map(str, known.values())))]
+    attempt, refusal = _attempt_of(texts.pop("attempt"))
+    if refusal:
+        wrong["attempt"] = [refusal]
+    since, until = times.get("since"), times.get("until")
     if texts["last"] and (since or until):
-        raise InvalidInput.of("last", gettext("Say either how far back, or from when until when."))
+        wrong["last"] = [gettext("Say either how far back, or from when until when.")]
     if since is not None and until is not None and since >= until:
-        raise InvalidInput.of("until", gettext("A window ends after it begins."))
-    return RunChoice(**texts, since=since, until=until, attempt=_attempt_of(values.get("attempt", "").strip()))
+        wrong["until"] = [gettext("A window ends after it begins.")]
+    if wrong:
+        raise InvalidInput(" ".join(told[0] for told in wrong.values()), fields=wrong)
+    return RunChoice(**texts, since=since, until=until, attempt=attempt)
 
 
-def _attempt_of(text: str) -> int | None:
+def texts_of(values: QueryDict) -> dict[str, str]:
+    """What an address or a form says, but for its times."""
+    names = ("job", "state", "runner", "kind", "last", "error", "attempt", "tag", "tenant")
+    return {name: cleaned(values.get(name, "").strip(), TEXT_MOST_BYTES) for name in names}
+
+
+def state_of(text: str) -> str:
+    """The state that a word means, also as pages and other schedulers call it; other words stay as they are."""
+    word = text.casefold()
+    by_word = {str(STATE_WORDS[name]).casefold(): name for name in LISTED_STATES}
+    return text if text in LISTED_STATES else by_word.get(word) or OTHER_WORDS.get(word, text)
+
+
+def _attempt_of(text: str) -> tuple[int | None, str]:
+    """The number, and what is wrong with it."""
     if not text:
-        return None
+        return None, ""
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MOST_ATTEMPT):
-        raise InvalidInput.of("attempt", gettext("This is a whole number from 1 to {most}.").format(most=MOST_ATTEMPT))
-    return int(text)
+        return None, gettext("This is a whole number from 1 to {most}.").format(most=MOST_ATTEMPT)
+    return int(text), ""
 
 
 def _said(value: object) -> str:
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z" if not value.microsecond else value.isoformat()
     return str(value)
-
-
-def _field_text(value: datetime | None) -> str:
-    return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M}" if value is not None else ""

@@ -9,13 +9,17 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from croniq_site.kernel.errors import InvalidInput
 from scheduler.dashboard.pages import address, live_answer, may_act, page, position_in, position_text, text_in
-from scheduler.dashboard.run_choice import KIND_WORDS, WINDOW_WORDS, RunChoice, choice_of
-from scheduler.dashboard.runs_bulk import RUNS
+from scheduler.dashboard.refusals import errors_of
+from scheduler.dashboard.run_choice import KIND_WORDS, WINDOW_WORDS, RunChoice, choice_of, texts_of
+from scheduler.dashboard.runs_bulk import PLANNED, RUNS
+from scheduler.dashboard.typed_times import time_in, zone_of
 from scheduler.queries.job_zones import zones_of
 from scheduler.queries.run_reach import ERRORS_LOOKED_AT, LOOKED_AT, MOST_COUNTED, newer_runs, reach, within
-from scheduler.queries.runs import STATES, RunFilter, RunRow, planned_runs, run_list
+from scheduler.queries.runs import LISTED_STATES, RunFilter, RunRow, planned_runs, run_list
 from scheduler.queries.tags import tag_counts, tenants
+from scheduler.queries.waits import notes_of
 
 PAGE_ROWS = 50
 MOST_TAGS = 100
@@ -27,7 +31,14 @@ _START = UUID(int=0)
 def run_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
     """The newest runs of a choice, which keep themselves up to date; or, with ``before`` in the address, older ones,
     which stand still and say how many have come since their reader left the newest (``head``)."""
-    choice = choice_of(request.GET)
+    try:
+        choice = choice_of(request.GET, zone_of(request, request.GET))
+    except InvalidInput as refused:
+        if request.htmx:
+            raise
+        return _refused(request, refused)
+    for name in ("since", "until"):
+        time_in(request, request.GET, name)
     before, head = position_in(request, "before"), position_in(request, "head")
     filters = choice.filters(now)
     context: dict[str, Any] = {"choice": choice, "is_top": before is None, "top": address("runs", choice.query)}
@@ -45,10 +56,24 @@ def run_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
     }
     if not request.htmx:
         context |= {**_fields(choice), "carried": RUNS.carried(request, request.GET)}
-    shown = (context["runs"], context["more"], context["reached"])
+    shown = (context["runs"], context["notes"], context["more"], context["reached"])
     if before is not None:
         shown = context["newer"]  # the part that asks again is the line above the rows
     return live_answer(request, "dashboard/runs.html", "dashboard/_runs.html", context, shown)
+
+
+def _refused(request: HttpRequest, refused: InvalidInput) -> HttpResponse:
+    """The page with what was written in its filters, and what is wrong beside each."""
+    texts = {**texts_of(request.GET), **{name: request.GET.get(name, "") for name in ("since", "until")}}
+    fields = _fields(RunChoice(tag=texts["tag"], tenant=texts["tenant"]))
+    context = {
+        "choice": {**texts, "has_more": True},
+        "errors": errors_of(refused),
+        "top": address("runs"),
+        "is_filtered": True,
+        **fields,
+    }
+    return render(request, "dashboard/runs.html", context, status=400)
 
 
 @page
@@ -57,7 +82,11 @@ def planned_page(request: HttpRequest, now: datetime) -> HttpResponse:
     runs, last = _cut(planned_runs(now, PAGE_ROWS + 1, job_key or None, after))
     context = {
         "runs": runs,
+        "notes": notes_of(runs, now),
         "zones": zones_of(run.job_key for run in runs),
+        "may_act": may_act(request.user),
+        "what": PLANNED.what,
+        "carried": {"list": "planned", "job": job_key, "after": text_in(request, "after")},
         "more": address("planned", {"job": job_key, "after": last}) if last else "",
         "job_key": job_key,
         "is_filtered": bool(job_key),
@@ -85,14 +114,14 @@ def _rows(
     first = head or ((runs[0].scheduled_for, runs[0].id) if runs else (now, _START))
     more = address("runs", {**choice.query, "head": position_text(*first), "before": last}) if last else ""
     zones = zones_of(run.job_key for run in runs)
-    return {"runs": runs, "more": more, "reached": reached, "zones": zones}
+    return {"runs": runs, "more": more, "reached": reached, "zones": zones, "notes": notes_of(runs, now)}
 
 
 def _fields(choice: RunChoice) -> dict[str, Any]:
     """What the form lets one choose from."""
     tags = [tag for tag, _ in sorted(tag_counts(), key=lambda tag: (-tag[1], tag[0]))[:MOST_TAGS]]
     return {
-        "states": STATES,
+        "states": LISTED_STATES,
         "kinds": KIND_WORDS.items(),
         "windows": WINDOW_WORDS.items(),
         "tags": sorted({*tags, choice.tag} - {""}),

@@ -19,15 +19,25 @@ from croniq_site.kernel.errors import InvalidInput
 from scheduler.dashboard.bulk import SHOWN, Asked, Bulk, confirm, do
 from scheduler.dashboard.pages import action, actor_of, page
 from scheduler.dashboard.run_choice import choice_of
+from scheduler.dashboard.typed_times import zone_of
 from scheduler.domain.inputs import text_of
-from scheduler.queries.bulk import MOST, REPEATABLE, STOPPABLE, Matches, entry_states, runs_to_cancel, runs_to_replay
+from scheduler.queries.bulk import (
+    MOST,
+    REPEATABLE,
+    LeftOut,
+    Matches,
+    entry_states,
+    left_out_of_replay,
+    runs_to_cancel,
+    runs_to_replay,
+)
 from scheduler.queries.run_reach import reach, within
-from scheduler.queries.runs import RunFilter, runs_of_ids
+from scheduler.queries.runs import ENTRY_STATES, RunFilter, runs_of_ids
 from scheduler.services.bulk import Done, cancel_many, one_by_one
 from scheduler.services.replays import replay_run
 
 CANCEL, RERUN = "cancel", "rerun"
-_ABLE = {CANCEL: STOPPABLE, RERUN: REPEATABLE}
+_ABLE = {CANCEL: ENTRY_STATES, RERUN: REPEATABLE}
 
 
 class Runs(Bulk):
@@ -42,11 +52,16 @@ class Runs(Bulk):
 
     def carried(self, request: HttpRequest, values: QueryDict) -> dict[str, str]:
         place = {name: values[name] for name in ("head", "before") if values.get(name)}
-        return {**choice_of(values).query, **place}
+        return {**choice_of(values, zone_of(request, values)).query, **place}
 
     def look(self, asked: Asked) -> tuple[Matches, dict[str, Any]]:
-        matches, reached = _found(asked)
+        matches, reached, beside = _found(asked)
+        state = choice_of(asked.values).state if asked.ids is None else ""
         return matches, {
+            "beside": beside,
+            "meant": asked.ids is None and not state,
+            "is_unable": bool(state) and state not in _ABLE[asked.what],
+            "is_skipped": state == "skipped",
             "ids": ",".join(map(str, matches.ids)),
             "others": 0 if asked.ids is None else len(asked.ids) - len(matches.ids),
             "reached": reached,
@@ -65,7 +80,7 @@ class Runs(Bulk):
             return lambda ids: one_by_one(ids, lambda run_id: replay_run(run_id, now, actor))
         reason = text_of("reason", form.get("reason", "").strip(), most=255)
         # What waited when it was shown, and was claimed since, is not what was meant.
-        states = entry_states(state if state in STOPPABLE else None)
+        states = entry_states(state if state in ENTRY_STATES else None)
         return lambda ids: cancel_many(ids, states, now, actor, reason)
 
     def done_words(self, what: str, number: int) -> str:
@@ -83,33 +98,51 @@ class Runs(Bulk):
         return words.format(number=number)
 
 
-RUNS = Runs()
+class Planned(Runs):
+    """Those of the list of what is to come; they can be cancelled, and no more."""
+
+    what = {CANCEL: gettext_lazy("Cancel")}
+    back_words = gettext_lazy("Back to the planned runs")
+    list_page = "planned"
+
+    def carried(self, request: HttpRequest, values: QueryDict) -> dict[str, str]:
+        return {name: values[name] for name in ("list", "job", "after") if values.get(name)}
+
+
+RUNS, PLANNED = Runs(), Planned()
 
 
 @page
 def confirm_page(request: HttpRequest, now: datetime) -> HttpResponse:
     """What would be done to how many runs, and the button that does it."""
-    return confirm(RUNS, request, now)
+    return confirm(_of_list(request.GET), request, now)
 
 
 @action
 def do_to_many(request: HttpRequest, now: datetime) -> str:
-    return do(RUNS, request, now)
+    return do(_of_list(request.POST), request, now)
 
 
-def _found(asked: Asked) -> tuple[Matches, datetime | None]:
-    """The runs to which it can be done, and down to when was looked for them (None: to the end)."""
+def _of_list(values: QueryDict) -> Runs:
+    return PLANNED if values.get("list") == PLANNED.list_page else RUNS
+
+
+def _found(asked: Asked) -> tuple[Matches, datetime | None, LeftOut | None]:
+    """The runs to which it can be done, down to when was looked for them (None: to the end), and what of those that
+    match is left out."""
     now, choice = asked.now, choice_of(asked.values)
     if asked.ids is not None:
         find = runs_to_cancel if asked.what == CANCEL else runs_to_replay
-        return find(now, RunFilter(planned=True), asked.ids), None
+        return find(now, RunFilter(planned=True), asked.ids), None, None
     if choice.state and choice.state not in _ABLE[asked.what]:
-        return Matches([], has_more=False), None
+        return Matches([], has_more=False), None, None
     filters = choice.filters(now)
     if asked.what == CANCEL:
         # By their entries, which are few, whatever else is asked.
-        return runs_to_cancel(now, filters), None
+        return runs_to_cancel(now, filters), None, None
     reached = reach(filters, now, MOST + 1, problems=None if choice.state else REPEATABLE[1:])
     # Of all problems together there is no index in the order of the list, and a walk along time meets few.
     are_few = not choice.state and filters.job_ids is None
-    return runs_to_replay(now, within(filters, reached), are_few=are_few), reached
+    filters = within(filters, reached)
+    left_out = left_out_of_replay(now, filters, are_few=are_few)
+    return runs_to_replay(now, filters, are_few=are_few), reached, left_out

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.utils.functional import Promise
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import pgettext, pgettext_lazy
+
+from scheduler.queries.waits import Reason
 
 Words = Mapping[str, str | Promise]
 
@@ -95,6 +97,23 @@ REASONS: Words = {
 }
 """Why something happened, and who or what it happened to."""
 
+WAITS: Words = {
+    "maintenance": pgettext_lazy("waits", "all dispatch is held"),
+    "paused": pgettext_lazy("waits", "held by the pause"),
+    "not_due": pgettext_lazy("waits", "not due yet"),
+    "backing_off": pgettext_lazy("waits", "waits for its next attempt"),
+    "job_limit": pgettext_lazy("waits", "the job runs as often at once as it may"),
+    "group_limit": pgettext_lazy("waits", "its group is full"),
+    "tenant_limit": pgettext_lazy("waits", "its tenant is full"),
+    "no_runner": pgettext_lazy("waits", "no runner is online"),
+    "lacking_capability": pgettext_lazy("waits", "no runner has {names}"),
+    "drained": pgettext_lazy("waits", "only drained runners could take it"),
+    "no_handler": pgettext_lazy("waits", "no runner of your code is online"),
+    "no_taker": pgettext_lazy("waits", "no one runner may take it"),
+    "runners_full": pgettext_lazy("waits", "its runners have no place free"),
+}
+"""Why a run has not started, as a list says it; the whole sentence is on the run's own page."""
+
 MISSED: Words = {
     "downtime": pgettext_lazy("missed", "while nobody was there to start it"),
     "paused": pgettext_lazy("missed", "while it was paused"),
@@ -159,6 +178,13 @@ def reason_words(code: str) -> str:
     if code in REASONS:
         return str(REASONS[code])
     return code.replace("_", " ") if code.islower() and " " not in code else code
+
+
+def wait_words(reason: Reason | None) -> str:
+    """Why a queued run waits; None: nothing but what runs before it."""
+    if reason is None:
+        return pgettext("waits", "waits for its turn")
+    return str(WAITS[reason.code]).format(names=", ".join(reason.names))
 
 
 def missed_words(code: str) -> str:

@@ -23,6 +23,21 @@ REPEATABLE = ("completed", "failed", "dead", "cancelled")
 """States of runs that can be cancelled, and of those that can be done once more. A skipped one is a backfill's."""
 
 
+LOOKED_AT = 2 * MOST
+"""So many of the newest runs that match are looked at for what is left out."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Of the ``looked_at`` newest runs that a choice has (``has_more``: not all): how many were done once more before,
+    and how many others are of a deleted job."""
+
+    looked_at: int
+    has_more: bool
+    done_before: int
+    of_deleted: int
+
+
 @dataclass(frozen=True)
 class Matches:
     ids: list[Any]
@@ -47,14 +62,18 @@ def runs_to_replay(
     """Return the ended runs that match and can be done once more, newest first: not replayed yet, of a job that is
     there. Without a ``state`` those that failed, died or were cancelled. ``are_few``: no more match than can be sorted.
     """
-    runs = filtered_runs(now, filters)
-    if ids is not None:
-        runs = runs.filter(verdict__in=REPEATABLE)
-    elif filters.state is None:
-        runs = runs.filter(problem__in=REPEATABLE[1:])
-    again = Run.objects.filter(replay_of_id=OuterRef("pk"))
-    runs = _among(runs, ids).filter(~Exists(again), job__deleted_at__isnull=True)
+    runs = _among(_ended(now, filters, ids), ids).filter(~Exists(_AGAIN), job__deleted_at__isnull=True)
     return _first(newest_first(runs, by_entries=are_few or filters.error_text is not None))
+
+
+def left_out_of_replay(now: datetime, filters: RunFilter, *, are_few: bool = False) -> LeftOut:
+    """Say what `runs_to_replay` leaves out of what the filters match. One query."""
+    runs = newest_first(_ended(now, filters, None), by_entries=are_few or filters.error_text is not None)
+    rows = list(runs.values_list(Exists(_AGAIN), "job__deleted_at")[: LOOKED_AT + 1])
+    told = rows[:LOOKED_AT]
+    done = sum(bool(is_done) for is_done, _ in told)
+    gone = sum(deleted_at is not None and not is_done for is_done, deleted_at in told)
+    return LeftOut(len(told), len(rows) > LOOKED_AT, done, gone)
 
 
 def letters_to_replay(tenant: str | None, job_key: str | None, ids: Sequence[UUID] | None = None) -> Matches:
@@ -87,6 +106,16 @@ def jobs_matching(tenant: str | None, tag: str | None, job_keys: Collection[str]
 def first_jobs(jobs: QuerySet[Job]) -> Matches:
     found = list(jobs.values_list("job_key", flat=True)[: MOST + 1])
     return Matches(found[:MOST], len(found) > MOST)
+
+
+_AGAIN = Run.objects.filter(replay_of_id=OuterRef("pk"))
+
+
+def _ended(now: datetime, filters: RunFilter, ids: Sequence[UUID] | None) -> QuerySet[Run]:
+    runs = filtered_runs(now, filters)
+    if ids is not None:
+        return runs.filter(verdict__in=REPEATABLE)
+    return runs.filter(problem__in=REPEATABLE[1:]) if filters.state is None else runs
 
 
 def _among(rows: QuerySet, ids: Sequence[UUID] | None) -> QuerySet:

@@ -78,7 +78,7 @@ class Expected:
 class Day:
     """The day [start, end), up to ``now`` as ``runs`` (or, of too many, as ``hours``; ``total`` counts them), after it
     as ``expected``. ``quarters``: the fires of all jobs to come, also those that are not listed; ``unlisted`` counts
-    the latter by job."""
+    the latter by job and hour of the day (24 numbers)."""
 
     start: datetime
     end: datetime
@@ -87,7 +87,7 @@ class Day:
     hours: tuple[HourOfRuns, ...]
     total: int
     expected: tuple[Expected, ...]
-    unlisted: dict[int, int]
+    unlisted: dict[int, tuple[int, ...]]
     quarters: tuple[Bucket, ...]
 
 
@@ -147,7 +147,7 @@ def _hours(start: datetime, until: datetime) -> Iterable[HourOfRuns]:
 
 def _expected(
     begin: datetime, end: datetime, now: datetime
-) -> tuple[tuple[Expected, ...], dict[int, int], tuple[Bucket, ...], dict[int, DayJob]]:
+) -> tuple[tuple[Expected, ...], dict[int, tuple[int, ...]], tuple[Bucket, ...], dict[int, DayJob]]:
     # From the beginning of the quarter of an hour on, and that included: a bucket is what lies in (start, end].
     begin = begin - (begin - datetime.min.replace(tzinfo=begin.tzinfo)) % QUARTER - TICK
     found = forecast(begin, end - TICK - begin, bucket=QUARTER, per_job=LISTED_OF_A_JOB)
@@ -155,7 +155,7 @@ def _expected(
     jobs = {job.id: job for job in _described(Job.objects.filter(deleted_at__isnull=True)) if job.job_key in coming}
     lengths = recent_durations(jobs, now, EXPECTED_OF)
     expected: list[Expected] = []
-    unlisted: dict[int, int] = {}
+    unlisted: dict[int, tuple[int, ...]] = {}
     for job_id, job in jobs.items():
         took = sorted(lengths.get(job_id, ()))
         median, most = percentile(took, 0.5), percentile(took, 0.95)
@@ -172,8 +172,16 @@ def _expected(
             if fire.at > now
         ]
         if coming[job.job_key].starts > len(fires):
-            unlisted[job_id] = coming[job.job_key].starts - len(fires)
+            unlisted[job_id] = _by_hour(found.buckets, coming[job.job_key].unlisted(found.buckets), end - DAY)
     return tuple(sorted(expected, key=lambda fire: fire.at)), unlisted, found.buckets, jobs
+
+
+def _by_hour(quarters: Iterable[Bucket], numbers: Iterable[int], start: datetime) -> tuple[int, ...]:
+    """The numbers of the quarters of an hour, of which none lies in two hours, as the 24 of the day from ``start``."""
+    hours = [0] * 24
+    for quarter, number in zip(quarters, numbers, strict=True):
+        hours[int((quarter.end - start) / timedelta(hours=1))] += number
+    return tuple(hours)
 
 
 def _jobs(job_ids: set[int], known: dict[int, DayJob]) -> dict[int, DayJob]:

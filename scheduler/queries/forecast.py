@@ -64,12 +64,12 @@ def _forecast(rows: QuerySet[Trigger], edges: list[datetime], per_job: int, most
     if per_job and triggers:
         per_job = min(per_job, max(LEAST_OF_A_JOB, 4 * MOST_LISTED // len(triggers)))
     skipped = skipped_ahead({trigger.job_id for trigger in triggers}, edges[0], edges[-1]) if triggers else {}
-    reading = _Reading(_with_pause_ends(edges, triggers), per_job, skipped)
+    reading = _Reading(_with_pause_ends(edges, triggers), edges, per_job, skipped)
     for trigger in triggers:
         reading.add(trigger)
     left_out = rows.count() - most if len(reading.seen) == most else 0
     reading.settle()
-    buckets = tuple(reading.buckets(edges))
+    buckets = tuple(reading.buckets())
     jobs = tuple(reading.with_destinations(job) for job in _shortened(reading.jobs))
     return Forecast(edges[0], edges[-1], buckets, jobs, tuple(reading.broken), reading.is_exact, max(0, left_out))
 
@@ -101,8 +101,12 @@ class _Tally:
 class _Reading:
     """The triggers one by one, and the sums of what they give."""
 
-    def __init__(self, edges: list[datetime], per_job: int, skipped: dict[int, set[datetime]]) -> None:
-        self.edges, self.per_job, self._skipped = edges, per_job, skipped
+    def __init__(
+        self, edges: list[datetime], asked: list[datetime], per_job: int, skipped: dict[int, set[datetime]]
+    ) -> None:
+        """``asked``: the edges of the buckets that are asked for, each of which is one of ``edges``."""
+        self.edges, self.asked, self.per_job, self._skipped = edges, asked, per_job, skipped
+        self._places = [bisect_left(edges, edge) for edge in asked]
         self.micros = [to_micro(edge) for edge in edges]
         size = len(edges) - 1
         self.fires, self.blocked, self.paused = [0] * size, [0] * size, [0] * size
@@ -131,12 +135,14 @@ class _Reading:
         except InvalidInput as refused:
             self._break(trigger, refused)
 
-    def buckets(self, edges: Sequence[datetime]) -> Iterator[Bucket]:
-        """What was counted, between ``edges``, each of which is one of the reading's own."""
-        places = [bisect_left(self.edges, edge) for edge in edges]
-        for (low, start), (high, end) in pairwise(zip(places, edges, strict=True)):
-            counted = (sum(numbers[low:high]) for numbers in (self.fires, self.blocked, self.paused))
-            yield Bucket(start, end, *counted)
+    def buckets(self) -> Iterator[Bucket]:
+        """What was counted, between the edges that are asked for."""
+        counted = (self._folded(numbers) for numbers in (self.fires, self.blocked, self.paused))
+        for (start, end), *numbers in zip(pairwise(self.asked), *counted, strict=True):
+            yield Bucket(start, end, *numbers)
+
+    def _folded(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        return tuple(sum(numbers[low:high]) for low, high in pairwise(self._places))
 
     def settle(self) -> None:
         """Add up the jobs, in the order of their keys."""
@@ -198,6 +204,7 @@ class _Reading:
                     more=max(0, n_fires + n_blocked - _counted(listed)),
                     held=sum(fires[:held_to]),
                     more_blocked=max(0, n_blocked - _blocked(listed)),
+                    starts_in=self._folded([0] * held_to + fires[held_to:]) if self.per_job else (),
                 )
             )
 

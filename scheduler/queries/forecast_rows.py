@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -34,7 +36,8 @@ class Coming:
 class JobForecast:
     """A job with anything to come. ``coming`` has the first of ``fires`` + ``blocked``, ``more`` counts the others,
     ``more_blocked`` of which are blocked; ``coming`` has also what is skipped. ``held``: so many of the fires come
-    before its pause ends, and do not start."""
+    before its pause ends, and do not start. ``starts_in``: how many of the others there are in each bucket of the
+    forecast, () where it lists none."""
 
     job_key: str
     is_paused: bool
@@ -45,10 +48,19 @@ class JobForecast:
     more: int
     held: int = 0
     more_blocked: int = 0
+    starts_in: tuple[int, ...] = ()
 
     @property
     def starts(self) -> int:
         return self.fires - self.held
+
+    def unlisted(self, buckets: Sequence[Bucket]) -> list[int]:
+        """How many fires that start ``coming`` leaves out, in each of the forecast's buckets."""
+        left, ends = list(self.starts_in), [bucket.end for bucket in buckets]
+        for item in self.coming:
+            if not (item.is_blocked or item.is_skipped or item.is_paused):
+                left[bisect_left(ends, item.at)] -= 1
+        return [max(0, number) for number in left]
 
 
 @dataclass(frozen=True, slots=True)

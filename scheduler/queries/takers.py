@@ -105,16 +105,3 @@ def sentences(now: datetime) -> list[str]:
 def _online(now: datetime) -> QuerySet:
     online = Runner.objects.filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS), drained_at__isnull=True)
     return online.values_list("runner_id", "client__tenant", "capabilities")
-
-
-def lacks_of_job(job: Job, now: datetime) -> list[str]:
-    """Why no runner that is online takes a run of the job, in sentences; none where one does. One query, if the job's
-    lane was read with it."""
-    serving = [having(runner_id, has) for runner_id, tenant, has in _online(now) if tenant in (None, job.tenant)]
-    if not serving:
-        return [f"No runner that serves the tenant {job.tenant} and takes work is online."]
-    nobody = [name for name in job.lane.require if not any(name in has for has in serving)]
-    if nobody:
-        return [f"No runner that is online has {', '.join(nobody)}."]
-    lacking = lack(job.lane.require, job.lane.prefer, serving)
-    return [lacking[1]] if lacking else []

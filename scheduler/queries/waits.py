@@ -53,8 +53,9 @@ class Taker:
 
 @dataclass(frozen=True)
 class Note:
-    """What a list says of a run besides its row. ``is_waiting``: it is queued; ``why`` is the first thing that keeps it
-    from starting, None where it only has to wait for its turn. ``replayed_as``: the run that does it once more."""
+    """What a list says of a run besides its row. ``is_waiting``: it is queued; ``why`` is the first thing besides its
+    time that keeps it from starting, else that, None where it only has to wait for its turn. ``replayed_as``: the run
+    that does it once more."""
 
     is_waiting: bool
     why: Reason | None
@@ -182,7 +183,8 @@ def notes_of(runs: Iterable[RunRow], now: datetime, takers: Sequence[Taker] | No
         if run.pk in waiting:
             hold = None if run.hold_reason is None else Hold(run.hold_reason, run.hold_until)
             used = {"job": run.job_slots, "group": run.group_slots, "tenant": run.tenant_slots}
-            why = next(reasons_of(waiting[run.pk], now, hold, takers or (), _counted(used)), None)
+            reasons = list(reasons_of(waiting[run.pk], now, hold, takers or (), _counted(used)))
+            why = next((reason for reason in reasons if reason.code != "not_due"), next(iter(reasons), None))
         notes[run.pk] = Note(run.pk in waiting, why, run.replayed_as)
     return notes
 

@@ -12,10 +12,19 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from scheduler.dashboard.times import short_text, since_element, time_element, viewers_zone, wire_text
-from scheduler.dashboard.words import choice_words, lane_words, missed_words, reason_words, source_words, state_words
+from scheduler.dashboard.typed_times import ZONE, field_text
+from scheduler.dashboard.words import (
+    choice_words,
+    lane_words,
+    missed_words,
+    reason_words,
+    source_words,
+    state_words,
+    wait_words,
+)
 
 register = template.Library()
-for words in (reason_words, source_words, missed_words, choice_words, lane_words):
+for words in (reason_words, source_words, missed_words, choice_words, lane_words, wait_words):
     register.filter(words)
 
 
@@ -27,6 +36,52 @@ def instant(context: Context, value: datetime | None, zone: str = "", relative: 
     now" then. None is a dash.
     """
     return "–" if value is None else time_element(value, zone, _viewers_zone(context), relative)
+
+
+@register.inclusion_tag("dashboard/_time_field.html", takes_context=True)
+def time_field(
+    context: Context,
+    name: str,
+    label: str,
+    value: datetime | str | None = None,
+    *,
+    id: str = "",
+    wrong: str = "",
+    hint: str = "",
+    within: bool = False,
+    required: bool = False,
+    step: int = 60,
+    zone_said: bool = False,
+) -> dict[str, object]:
+    """A field in which a time is typed, read by `typed_times.time_in`; beside its label the zone of its clock: the
+    viewer's. The script puts the browser's in where he has chosen none.
+
+    ``value``: an instant, or the text that was refused (``wrong`` says why). ``within``: the label is around the field.
+    ``zone_said``: another field of the form has said the zone.
+    """
+    request = context["request"]
+    own = viewers_zone(request.user)
+    text, zone, is_guessed = "", own, not own
+    if isinstance(value, str):
+        said_zone = (request.POST if request.method == "POST" else request.GET).get(ZONE, "")[:64]
+        text, zone, is_guessed = value, said_zone or own, is_guessed and not (said_zone and value)
+    elif value is not None:
+        text = field_text(value, own)
+    return {
+        "name": name,
+        "label": label,
+        "id": id or name,
+        "text": text,
+        "at": wire_text(value) if is_guessed and isinstance(value, datetime) else "",
+        "zone": zone or "UTC",
+        "zone_name": "" if zone_said else ZONE,
+        "is_guessed": is_guessed,
+        "wrong": wrong,
+        "hint": hint,
+        "within": within,
+        "required": required,
+        "step": 1 if step == 1 or len(text) > len("2026-12-24T18:00") else step,
+    }
 
 
 @register.simple_tag(takes_context=True)

@@ -101,8 +101,8 @@ RECORDS = [
         "forecast-counts-to-the-end-of-a-pause",
         "Fires are counted apart before and after the end of a pause, wherever in a bucket it is.",
         FORECAST,
-        "_Reading(_with_pause_ends(edges, triggers), per_job, skipped)",
-        "_Reading(edges, per_job, skipped)",
+        "_Reading(_with_pause_ends(edges, triggers), edges, per_job, skipped)",
+        "_Reading(edges, edges, per_job, skipped)",
         STORIES + "test_a_pause_with_an_end_holds_what_comes_before_it_and_no_more",
     ),
     one(

@@ -115,4 +115,31 @@ RECORDS = [
         new='y="{{ bar.y|add:2 }}" width="{{ bar.width }}" height="8"/>',
         red=[OVERLAP + "test_what_failed_is_told_by_its_shape_too"],
     ),
+    Mutation(
+        name="overlap-rest-by-the-hour",
+        mechanism="Fires to come that are not drawn one by one are drawn in the hours in which they are.",
+        file=LANES,
+        old='    row.stretches = list(_stretches(unlisted, max(row.unlisted, default=0), "more"))\n',
+        new="",
+        red=[OVERLAP + "test_what_is_not_listed_of_what_comes_is_drawn_by_the_hour"],
+    ),
+    Mutation(
+        name="forecast-unlisted-without-the-listed",
+        mechanism="What has a mark of its own is not in the heap beside it.",
+        file="scheduler/queries/forecast_rows.py",
+        old="                left[bisect_left(ends, item.at)] -= 1\n",
+        new="                pass\n",
+        red=[
+            OVERLAP + "test_what_is_not_listed_of_what_comes_is_drawn_by_the_hour",
+            "tests/scheduler/dashboard/test_upcoming.py::test_marks_and_bars_lie_where_their_instants_are",
+        ],
+    ),
+    Mutation(
+        name="forecast-heaps-without-what-is-held",
+        mechanism="What a pause holds back is in no heap of what starts.",
+        file="scheduler/queries/forecast.py",
+        old="self._folded([0] * held_to + fires[held_to:])",
+        new="self._folded(fires)",
+        red=[OVERLAP + "test_a_pause_that_ends_takes_nothing_from_what_is_drawn_by_the_hour"],
+    ),
 ]

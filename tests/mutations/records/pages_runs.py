@@ -120,7 +120,7 @@ RECORDS = [
         name="runs-bulk-as-they-were-shown",
         mechanism="What waited when it was shown and was claimed since is not cancelled with what waits.",
         file=MANY,
-        old="entry_states(state if state in STOPPABLE else None)",
+        old="entry_states(state if state in ENTRY_STATES else None)",
         new="entry_states(None)",
         red=[BULK + "test_what_came_was_claimed_or_ended_since_the_look_is_left_alone"],
     ),

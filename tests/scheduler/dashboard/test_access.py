@@ -41,7 +41,7 @@ def test_a_part_that_polls_after_the_session_ended_takes_the_whole_page_to_sign_
 def test_a_part_whose_address_is_none_leads_to_sign_in_all_the_same(client):
     for address in ("http://[bad", "", "//", "\x00", "http://testserver:port/runs"):
         answer = client.get("/runs", headers=HTMX | {"HX-Current-URL": address})
-        assert (answer.status_code, answer["HX-Redirect"]) == (200, "/sign-in?next=%2F"), address
+        assert (answer.status_code, answer["HX-Redirect"]) == (200, "/sign-in?next=%2Fnow"), address
 
 
 def test_a_session_key_that_was_never_given_out_is_none(client):

@@ -44,7 +44,7 @@ def bars(page: Page, kind: str) -> list[tuple[float, float]]:
 
 def legend_of(kind: str) -> int:
     """How many samples of it the legend has."""
-    return {"wait": 1, "ran": 2, "bad": 1, "coming": 1}.get(kind, 0)
+    return {"wait": 1, "ran": 2, "bad": 1, "coming": 1, "by-hour": 2}.get(kind, 0)
 
 
 def test_a_run_is_a_bar_of_its_wait_and_its_time_and_leads_to_its_page(viewer):
@@ -214,15 +214,23 @@ def test_a_day_of_many_runs_is_drawn_by_the_hour(viewer, monkeypatch):
     assert not [values for values in page.all("a") if "aria-label" in values]
 
 
-def test_what_is_not_listed_of_what_comes_is_a_number(viewer, now, monkeypatch):
+def test_what_is_not_listed_of_what_comes_is_drawn_by_the_hour(viewer, now, monkeypatch):
     monkeypatch.setattr(days, "LISTED_OF_A_JOB", 3)
-    TriggerFactory(every=HOUR, anchor_at=now, created_at=now - DAY)
+    TriggerFactory(kind="cron", every=None, anchor_at=None, cron_expression="0 13-16,20-22 * * *", created_at=now - DAY)
     page = Page(viewer.get("/overlap"))
-    assert "0 runs, 11 to come" in page.text
-    assert len(bars(page, "coming")) == 2  # noon is listed too, and is no future any more
-    assert "9 more to come after these" in page.text
-    [rest] = page.all("rect", class_="rest")[1:]
-    assert float(rest["x"]) == pytest.approx(586.5, abs=0.1)  # after 14:00
+    assert "0 runs, 7 to come" in page.text
+    assert len(bars(page, "coming")) == 3
+    assert "16:00 to 17:00 UTC: 1 run an hour to come 20:00 to 23:00 UTC: 1 run an hour to come" in page.text
+    assert [bar[0] for bar in bars(page, "by-hour")] == [666.7, 833.3]
+
+
+def test_a_pause_that_ends_takes_nothing_from_what_is_drawn_by_the_hour(viewer, now, monkeypatch):
+    monkeypatch.setattr(days, "LISTED_OF_A_JOB", 1)
+    job = JobFactory(paused_at=now, paused_until=now + 3 * HOUR)
+    TriggerFactory(job=job, every=HOUR, anchor_at=now, created_at=now - DAY)
+    page = Page(viewer.get("/overlap"))
+    assert "0 runs, 8 to come" in page.text
+    assert "16:00 to 24:00 UTC: 1 run an hour to come" in page.text
 
 
 def test_by_the_hour_what_is_to_come_is_hollow(viewer, now, monkeypatch):
@@ -231,7 +239,7 @@ def test_by_the_hour_what_is_to_come_is_hollow(viewer, now, monkeypatch):
     ran(job, now - 2 * HOUR)
     page = Page(viewer.get("/overlap"))
     assert "10:00 to 11:00 UTC: 1 run an hour 13:00 to 24:00 UTC: 1 run an hour to come" in page.text
-    assert bars(page, "coming") == [(541.7, 457.3)]
+    assert bars(page, "by-hour") == [(541.7, 457.3)]
 
 
 def test_a_day_of_more_runs_than_are_read_is_counted(viewer, monkeypatch):

@@ -98,11 +98,42 @@ def test_filters_narrow_the_list_down_and_stay_in_the_address(viewer, named, que
         ("until=0001-01-01T00:00", "until"),
         ("since=2026-03-02T10:00&until=2026-03-02T10:00", "until"),
         ("last=1h&since=2026-03-02T10:00", "last"),
+        ("state=wrong", "state"),
+    ],
+)
+def test_a_filter_that_there_is_not_is_refused_where_it_is_written(viewer, query, field):
+    answer = viewer.get(f"/runs?{query}")
+    assert answer.status_code == 400
+    page = Page(answer)
+    wrong = [one for tag in ("input", "select") for one in page.all(tag) if "aria-invalid" in one]
+    assert [one["name"] for one in wrong] == [field]
+    assert page.all("p", id=wrong[0]["aria-describedby"])
+    assert viewer.get(f"/runs?{query}", headers=HTMX).status_code == 400
+
+
+def test_all_filters_that_are_wrong_are_told_at_once_and_what_was_written_stays(viewer):
+    page = Page(viewer.get("/runs?job=ops:a&state=odd&attempt=x&since=soon&kind=odd"))
+    wrong = [one["name"] for tag in ("select", "input") for one in page.all(tag) if "aria-invalid" in one]
+    assert wrong == ["state", "kind", "attempt", "since"]
+    assert page.all("input", name="job", value="ops:a")
+    assert page.all("input", name="attempt", value="x")
+    assert "There is no 'odd' here. There are: " in page.text
+    assert "running, completed" in page.text
+
+
+@pytest.mark.parametrize(("word", "letters"), [("running", "f"), ("Running", "f"), ("success", "a"), ("waiting", "e")])
+def test_a_state_is_known_by_the_words_of_the_page_too(viewer, named, word, letters):
+    assert "".join(named[run_id] for run_id in shown(viewer, f"/runs?state={word}")) == letters
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
         ("before=x", "before"),
         ("before=2026-03-02T10:00:00Z,0195f9a0-0000-7000-8000-000000000000&head=x", "head"),
     ],
 )
-def test_a_filter_that_there_is_not_names_its_field(viewer, query, field):
+def test_a_place_that_there_is_not_names_its_field(viewer, query, field):
     answer = viewer.get(f"/runs?{query}")
     assert answer.status_code == 400
     assert field in Page(answer).text

@@ -109,6 +109,12 @@ def test_marks_and_bars_lie_where_their_instants_are(now, stocktaking):
     first, second = lanes(found, 10)
     assert (first.job.job_key, [mark.x for mark in first.marks]) == ("ops:hourly", ["20.8", "41.7", "62.5", "83.3"])
     assert (first.rest_x, first.rest_width) == ("83.3", "916.7")
+    assert [(heap.number, heap.x, heap.width, heap.y, heap.height) for heap in first.heaps] == [
+        (8, "83.3", "165.7", "9.0", "12.0"),
+        (12, "250.0", "249.0", "3.0", "18.0"),
+        (12, "500.0", "249.0", "3.0", "18.0"),
+        (12, "750.0", "249.0", "3.0", "18.0"),
+    ]
     assert [(mark.x, mark.moved_x, mark.item.is_blocked) for mark in second.marks] == [
         ("437.5", "937.5", True),
         ("937.5", "", False),
