@@ -6,36 +6,58 @@ from django.db.models import Q
 from calendars.models import Calendar
 
 
-class AlertChannel(models.Model):
-    """Where alerts go. A deleted one stays as a row: a run that ends in this moment may still name it."""
+class _Named(models.Model):
+    """What a tenant gives a name, which is one's again when it is deleted. It stays as a row: a run that ends in this
+    moment may still name it."""
+
+    tenant = models.SlugField(max_length=63, db_index=False)
+    name = models.CharField(max_length=255)
+    created_at = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AlertChannel(_Named):
+    """Where alerts go. While it does not answer it is closed: what waits for it waits, and one sender at a time tries
+    it."""
 
     class Kind(models.TextChoices):
         WEBHOOK = "webhook"
         EMAIL = "email"
         APPRISE = "apprise"
 
-    tenant = models.SlugField(max_length=63, db_index=False)
-    name = models.CharField(max_length=255)
     kind = models.CharField(max_length=7, choices=Kind.choices)
     target = models.CharField(max_length=4096, help_text="a URL, which may be a secret, or an address")
     secret = models.CharField(max_length=64, blank=True, help_text="signs what a webhook gets")
-    created_at = models.DateTimeField()
-    deleted_at = models.DateTimeField(null=True, blank=True)
+    tried_at = models.DateTimeField(null=True, blank=True, help_text="when something was last sent over it")
+    failures = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="attempts without an answer, one after the other"
+    )
+    closed_until = models.DateTimeField(null=True, blank=True, help_text="not tried before, and then by one sender")
+    error = models.CharField(
+        max_length=500, blank=True, default="", db_default="", help_text="of the last attempt without an answer"
+    )
 
     class Meta:
         constraints = [
             # Serves the look-up by the name that a rule says.
             models.UniqueConstraint(
                 fields=["tenant", "name"], condition=Q(deleted_at__isnull=True), name="alert_channel_one_live_per_name"
-            )
+            ),
+            models.CheckConstraint(
+                condition=Q(failures=0, closed_until__isnull=True) | Q(failures__gt=0, closed_until__isnull=False),
+                name="alert_channel_closed_while_it_fails",
+            ),
         ]
 
-    def __str__(self) -> str:
-        return self.name
 
-
-class AlertRule(models.Model):
-    """What is told to its channels (`AlertRoute`). A deleted one stays as a row, as its channels do."""
+class AlertRule(_Named):
+    """What is told to its channels (`AlertRoute`)."""
 
     class Kind(models.TextChoices):
         FAILED = "failed"
@@ -47,8 +69,6 @@ class AlertRule(models.Model):
         SCHEDULER_SILENT = "scheduler_silent"
         WEEKLY_DIGEST = "weekly_digest"
 
-    tenant = models.SlugField(max_length=63, db_index=False)
-    name = models.CharField(max_length=255)
     kind = models.CharField(max_length=16, choices=Kind.choices)
     job_glob = models.CharField(max_length=255, default="*", help_text="of job keys; * and ? stand for any text")
     tags = models.JSONField(
@@ -62,9 +82,7 @@ class AlertRule(models.Model):
     calendar = models.ForeignKey(
         Calendar, on_delete=models.PROTECT, null=True, blank=True, related_name="+", help_text="quiet on days it closes"
     )
-    created_at = models.DateTimeField()
     looked_at = models.DateTimeField(null=True, blank=True, help_text="when somebody last looked for what it tells")
-    deleted_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -73,9 +91,6 @@ class AlertRule(models.Model):
                 fields=["tenant", "name"], condition=Q(deleted_at__isnull=True), name="alert_rule_one_live_per_name"
             )
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class AlertRoute(models.Model):
@@ -198,8 +213,8 @@ class Alert(models.Model):
             ),
         ]
         indexes = [
-            # Serves those who send.
-            models.Index(fields=["next_at"], condition=Q(next_at__isnull=False), name="alert_to_send"),
+            # Serves those who send: what has been due for longest of each channel.
+            models.Index(fields=["channel", "next_at"], condition=Q(next_at__isnull=False), name="alert_to_send"),
             # Serves the search for what goes on.
             models.Index(fields=["rule"], condition=Q(ended_at__isnull=True), name="alert_open"),
             # Serves the throttle: what was said of a job lately.

@@ -90,6 +90,10 @@ OFFENCES: dict[str, list[Callable[[], None]]] = {
     ],
     "lane_one_per_route": [plain_lanes],
     "alert_channel_one_live_per_name": [twice(make.AlertChannelFactory, name="x")],
+    "alert_channel_closed_while_it_fails": [
+        once(make.AlertChannelFactory, failures=1),
+        once(make.AlertChannelFactory, closed_until=NOW),
+    ],
     "alert_rule_one_live_per_name": [twice(make.AlertRuleFactory, name="x")],
     "alert_exemption_says_why": [once(make.AlertExemptionFactory, note="")],
     "alert_exemption_ends": [once(make.AlertExemptionFactory, until=NOW)],

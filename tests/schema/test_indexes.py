@@ -19,7 +19,7 @@ OURS = ("scheduler", "runners", "calendars")
 
 QUERIES = {
     "alert_to_send": (
-        "SELECT * FROM scheduler_alert WHERE next_at IS NOT NULL AND next_at <= @INSTANT ORDER BY next_at LIMIT 1"
+        "SELECT * FROM scheduler_alert WHERE channel_id = 1 AND next_at <= @INSTANT ORDER BY next_at LIMIT 1"
     ),
     "alert_exemption_in_effect": ("SELECT * FROM scheduler_alertexemption WHERE ended_at IS NULL AND until > @INSTANT"),
     "alert_open": "SELECT * FROM scheduler_alert WHERE rule_id = 1 AND ended_at IS NULL",
