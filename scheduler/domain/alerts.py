@@ -25,6 +25,11 @@ def wait_after(attempt: int) -> timedelta | None:
     return min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1))
 
 
+def pause_after(failures: int) -> timedelta:
+    """How long a channel is not tried that has not answered so many attempts (at least one), one after the other."""
+    return wait_after(failures) or LONGEST_WAIT
+
+
 def matches(job_glob: str, job_key: str) -> bool:
     """Say whether a rule is about a job: ``*`` any text, ``?`` any character, ``[ab]`` one of these."""
     return fnmatchcase(job_key, job_glob)

@@ -34,7 +34,7 @@ class Exemptions:
 
     def shortest_grace(self, rule: AlertRule) -> timedelta:
         """No job's is shorter."""
-        said = [row.grace_seconds for row in self.rows if row.effect == Effect.OVERRIDE and _is_of(row, rule)]
+        said = [row.grace_seconds for row in self.rows if _is_of(row, rule)]
         return timedelta(seconds=min([s for s in said if s is not None] + [rule.grace_seconds]))
 
     def _of(self, effect: str, rule: AlertRule, job_key: str):
@@ -51,5 +51,5 @@ def _is_of(row: AlertExemption, rule: AlertRule) -> bool:
 
 def exemptions_at(now: datetime) -> Exemptions:
     """One query."""
-    rows = AlertExemption.objects.filter(ended_at__isnull=True, created_at__lte=now, until__gt=now)
+    rows = AlertExemption.objects.filter(ended_at__isnull=True, until__gt=now)
     return Exemptions(list(rows.order_by("-pk")))

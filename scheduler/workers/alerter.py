@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from datetime import datetime
 
 from django.db import connections
 
-from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.kernel.clock import Clock, DatabaseClock
 from croniq_site.kernel.loop import run_loop
 from croniq_site.kernel.stop import StopToken
 from scheduler.services.alerts.deliver import deliver_next
@@ -18,9 +17,9 @@ END_SECONDS = 15.0
 """So long the end of a process waits for what is being sent."""
 
 
-def pass_once(now: datetime) -> float:
+def pass_once(clock: Clock) -> float:
     """Send one alert; returns the seconds until the next look."""
-    return 0.0 if deliver_next(now) else PAUSE_SECONDS
+    return 0.0 if deliver_next(clock) else PAUSE_SECONDS
 
 
 class AlertThread:
@@ -28,7 +27,7 @@ class AlertThread:
 
     def __init__(self, stop: StopToken) -> None:
         self._stop, self._clock = stop, DatabaseClock()
-        # A daemon: a mail server that dribbles does not keep the process from ending; the lease gives the alert back.
+        # A daemon: a receiver that hangs does not keep the process from ending; the lease gives the alert back.
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
 
     def __enter__(self) -> AlertThread:
@@ -41,6 +40,6 @@ class AlertThread:
 
     def _run(self) -> None:
         try:
-            run_loop("alerts", lambda: pass_once(self._clock.now()), self._stop)
+            run_loop("alerts", lambda: pass_once(self._clock), self._stop)
         finally:
             connections.close_all()

@@ -1,4 +1,5 @@
-"""The materializer alone is killed: its silence is told once, and so is its return, whoever of two reapers finds it."""
+"""The materializer alone is killed: its silence is told once, and so is its return, whoever of two reapers finds it.
+A reaper is killed while a receiver has what it sends: it is sent again, with the same id."""
 
 from __future__ import annotations
 
@@ -7,11 +8,12 @@ import signal
 
 import pytest
 
-from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.kernel.clock import DatabaseClock, ManualClock
 from runners.models import Heartbeat
 from scheduler.models import Alert
+from scheduler.services.alerts.deliver import LEASE, deliver_next
 from tests.e2e.installation import PATIENCE_SECONDS, installation
-from tests.factories import AlertChannelFactory, AlertRuleFactory
+from tests.factories import AlertChannelFactory, AlertFactory, AlertRuleFactory
 from tests.support.polling import poll_until
 from tests.support.receivers import webhook
 
@@ -44,8 +46,19 @@ def test_a_killed_materializer_is_told_once_and_so_is_its_return():
         site.start("materialize", "--interval", "0.5")
         delivered = Alert.objects.filter(rule=rule, state="delivered")
         poll_until(lambda: delivered.count() == 2, PATIENCE_SECONDS, what="both deliveries")
-    assert sorted(set(events())) == ["recovered", "silent"]
-    assert sorted(set(zip(hook.ids, events(), strict=True))) == sorted(
-        (str(alert.pk), alert.event) for alert in Alert.objects.all()
-    )
-    assert (len(hook.seen), sorted(alert.attempt for alert in Alert.objects.all())) == (3, [1, 2])
+        told = list(zip(hook.ids, events(), strict=True))
+        hook.status = 0  # it has the request, and its sender does not know
+        taken = AlertFactory(rule=None, channel=silence.channel, event="test", cause="test:1")
+        poll_until(lambda: hook.ids[-1] == str(taken.pk), PATIENCE_SECONDS, what="the request of who is killed")
+        for sender in site.processes[:2]:
+            site.stop(sender, signal.SIGKILL)
+        hook.status = 204
+        taken.refresh_from_db()
+        assert not deliver_next(ManualClock(taken.began_at))
+        assert deliver_next(ManualClock(taken.began_at + LEASE))
+        taken.refresh_from_db()
+        assert (taken.state, taken.attempt, hook.ids[len(told) :]) == ("delivered", 2, [str(taken.pk)] * 2)
+    lasting = Alert.objects.filter(rule=rule)
+    assert sorted({event for _, event in told}) == ["recovered", "silent"]
+    assert sorted(set(told)) == sorted((str(alert.pk), alert.event) for alert in lasting)
+    assert (len(told), sorted(alert.attempt for alert in lasting)) == (3, [1, 2])

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import socketserver
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import BinaryIO
 
 
 @dataclass
 class Webhook:
-    """``status`` is what it answers; 0: nothing, until it is closed. ``location``: where a redirect leads.
-    ``seen``: headers and body of each request."""
+    """``status`` is what it answers; 0: nothing, until it is closed. ``location``: where a redirect leads. ``says``:
+    what it answers instead, a byte now and then if it ``dribbles``. ``seen``: headers and body of each request, before
+    ``asked`` is called."""
 
     url: str = ""
     status: int = 204
     location: str = "/elsewhere"
+    says: bytes = b""
+    dribbles: bool = False
+    asked: Callable[[], object] = lambda: None
     seen: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
 
@@ -37,8 +42,13 @@ def webhook() -> Iterator[Webhook]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status = hook.status
             hook.seen.append(({name.lower(): value for name, value in self.headers.items()}, body))
+            hook.asked()
             if not status:
                 hook.closing.wait(60)
+                return
+            if hook.says:
+                with suppress(OSError):  # nobody waits for all of it
+                    _say(self.wfile, hook.says, hook.closing if hook.dribbles else None)
                 return
             self.send_response(status)
             self.send_header("Location", hook.location)
@@ -58,7 +68,8 @@ def webhook() -> Iterator[Webhook]:
 
 @dataclass
 class MailServer:
-    """``mode`` is ``take``, ``refuse`` (451 after the text) or ``hang`` (says nothing from the first word on)."""
+    """``mode`` is ``take``, ``refuse`` (451 after the text), ``hang`` (says nothing from the first word on) or
+    ``dribble`` (takes it, its first word coming a byte now and then). A farewell it never answers."""
 
     url: str = ""
     mode: str = "take"
@@ -76,20 +87,26 @@ def mail_server() -> Iterator[MailServer]:
             self.wfile.write(text.encode() + b"\r\n")
 
         def handle(self) -> None:
+            with suppress(OSError):  # nobody waits for all of it
+                self.talk()
+
+        def talk(self) -> None:
             if server.mode == "hang":
                 server.closing.wait(60)
                 return
+            if server.mode == "dribble":
+                _say(self.wfile, b"220 " + SLOWLY, server.closing)
             self.say("220 mail.test")
             for line in self.rfile:
                 word = line.split()[0].upper() if line.split() else b""
                 if word == b"DATA":
                     self.say("354 go on")
                     text = b"".join(iter(self.rfile.readline, b".\r\n"))
-                    if server.mode == "take":
+                    if server.mode != "refuse":
                         server.taken.append(message_from_bytes(text))
-                    self.say("250 taken" if server.mode == "take" else "451 not now")
+                    self.say("451 not now" if server.mode == "refuse" else "250 taken")
                 elif word == b"QUIT":
-                    self.say("221 bye")
+                    server.closing.wait(60)
                     return
                 else:
                     self.say("250 mail.test")
@@ -103,6 +120,20 @@ def mail_server() -> Iterator[MailServer]:
             yield server
         finally:
             server.closing.set()
+
+
+SLOWLY = b"." * 500
+"""What takes ten seconds to say for who dribbles."""
+
+
+def _say(to: BinaryIO, words: bytes, slow: threading.Event | None) -> None:
+    """All at once, or a byte every 20 ms until ``slow``."""
+    for number in range(len(words) if slow is not None else 0):
+        to.write(words[number : number + 1])
+        if slow.wait(0.02):
+            return
+    if slow is None:
+        to.write(words)
 
 
 @contextmanager

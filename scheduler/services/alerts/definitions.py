@@ -227,7 +227,7 @@ def delete_channel(channel_id: int, now: datetime, actor: Actor, tenant: str | N
             raise Conflict("Rules tell this channel still; delete them first.", code="alert_channel_in_use")
         # The key of what it led to is not kept.
         AlertChannel.objects.filter(pk=channel.pk).update(
-            deleted_at=now, secret="", target=shown_target(channel.target)
+            deleted_at=now, secret="", target=shown_target(channel.target), failures=0, closed_until=None, error=""
         )
         diff = {"kind": [channel.kind, None], "target": [shown_target(channel.target), None]}
         event = Event("alert_channel.deleted", "alert_channel", channel.name, actor, channel.tenant, diff)
@@ -263,6 +263,8 @@ def check_channel(channel_id: int, now: datetime, actor: Actor, tenant: str | No
             next_at=now,
         )
         Alert.objects.bulk_create([alert])
+        # Somebody asks whether it answers again.
+        AlertChannel.objects.filter(pk=channel.pk, failures__gt=0, closed_until__gt=now).update(closed_until=now)
         diff = {"alert_id": str(alert_id)}
         event = Event("alert_channel.tested", "alert_channel", channel.name, actor, channel.tenant, diff)
         record_events([event], now)

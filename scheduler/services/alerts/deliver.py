@@ -3,30 +3,43 @@
 An alert is claimed by a guarded write, sent outside of any transaction, and its outcome is written by whoever still
 holds it. At least once: whoever dies between sending and writing leaves an alert that is sent again once its lease is
 over, with the same id (`X-Croniq-Delivery`, `Message-ID`), by which a receiver knows it.
+
+A channel that does not answer is closed: what waits for it is not tried one by one, each for as long as a receiver may
+take. After a pause, which grows, one sender tries it with one alert.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, When
+
 from calendars.domain.closed_days import closed_until
 from calendars.domain.errors import InvalidField
 from calendars.queries.specs import calendar_spec
-from croniq_site.kernel.database import write_transaction
-from scheduler.domain.alerts import ATTEMPTS_MOST, FIRST_WAIT, beginning_of, wait_after
+from croniq_site.kernel.clock import Clock
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, write_transaction
+from scheduler.domain.alerts import ATTEMPTS_MOST, FIRST_WAIT, beginning_of, pause_after, wait_after
 from scheduler.models import Alert, AlertChannel, AlertRule
-from scheduler.queries.alert_exemptions import exemptions_at
+from scheduler.queries.alert_exemptions import Exemptions, exemptions_at
 from scheduler.services.alerts.causes import MOMENTS
 from scheduler.services.alerts.transports import NotDelivered, Unwelcome, send
 
 _log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=120)
-"""So long an alert is its sender's. A sender gives up much sooner (`transports.SECONDS_MOST`)."""
+"""So long an alert is its sender's. A sender gives up much sooner (`transports.PROCESS_SECONDS_MOST`)."""
+DUE_MOST = timedelta(days=1)
+"""What has been due for so long over a channel that does not answer has failed."""
+PROBES_WAIT = timedelta(minutes=1)
+"""So long a channel that did not answer is tried after those that do; then it has its turn."""
+_TICK = timedelta(microseconds=1)
 _SAID = (Alert.State.WAITING, Alert.State.DELIVERED)
 _NEVER_SAID = (Alert.State.THROTTLED, Alert.State.SNOOZED, Alert.State.QUIET, Alert.State.DROPPED)
 _FREE = (Alert.Event.RECOVERED, Alert.Event.DIGEST, Alert.Event.TEST)
@@ -35,7 +48,8 @@ _FREE = (Alert.Event.RECOVERED, Alert.Event.DIGEST, Alert.Event.TEST)
 
 @dataclass(frozen=True)
 class Sending:
-    """An alert that is being sent: its channel, what it says, the attempt (1-based) that is its holder's fence."""
+    """An alert that is being sent: its channel as it was then, what it says, the attempt (1-based) that is its holder's
+    fence."""
 
     alert_id: UUID
     attempt: int
@@ -43,8 +57,9 @@ class Sending:
     message: dict[str, Any]
 
 
-def deliver_next(now: datetime) -> bool:
-    """Send the alert that has been due for longest; False if none is due."""
+def deliver_next(clock: Clock) -> bool:
+    """Send the alert whose turn it is; False if none is due."""
+    now = clock.now()
     sending = claim_alert(now)
     if sending is None:
         return False
@@ -52,13 +67,13 @@ def deliver_next(now: datetime) -> bool:
         send(sending.channel, sending.message, now)
     except NotDelivered as failure:
         _log.warning("alert %s: attempt %d: %s", sending.alert_id, sending.attempt, failure)
-        record_failure(sending, str(failure), now, is_of_it_alone=isinstance(failure, Unwelcome))
+        record_failure(sending, str(failure), clock.now(), is_of_it_alone=isinstance(failure, Unwelcome))
     except Exception as error:
         # A fault of ours or of a library is one more attempt that failed, not an alert that is tried for ever.
         _log.exception("alert %s: attempt %d broke", sending.alert_id, sending.attempt)
-        record_failure(sending, f"it could not be sent ({type(error).__name__})", now)
+        record_failure(sending, f"it could not be sent ({type(error).__name__})", clock.now())
     else:
-        record_success(sending, now)
+        record_success(sending, clock.now())
     return True
 
 
@@ -71,28 +86,49 @@ class Hold:
 
 
 def claim_alert(now: datetime) -> Sending | None:
-    """Take the alert that has been due for longest, or say that there is none. What is not to be said gets its outcome
-    on the way, or waits."""
-    due = Alert.objects.filter(next_at__lte=now)
-    while due.exists():
+    """Take the alert that has been due for longest of the channel whose turn it is, or say that there is none. What is
+    not to be said gets its outcome on the way, or waits."""
+    while (channel_id := _next_channel(now)) is not None:
         with write_transaction():
-            # All begin with the same one: of two that claim at once the second waits for the first at its write,
-            # changes nothing and looks again. So whoever takes the second alert of a job sees that the first is said.
-            alert = due.select_related("rule", "channel").order_by("next_at", "pk").first()
+            # What goes over a channel is decided by one at a time: an alert may be seen late, by its transaction, and
+            # be the first one for another sender, and two that try a channel that does not answer hang both.
+            channel = _open(now).select_for_update(no_key=True).filter(pk=channel_id).first()
+            alert = _next_alert(channel, now) if channel is not None else None
             if alert is None:
-                return None
-            # An alert may be seen late, by its transaction, and be the first one for another sender: what is decided
-            # by what was said over a channel is decided by one at a time.
-            AlertChannel.objects.select_for_update(no_key=True).get(pk=alert.channel_id)
+                continue
             decision = _decision(alert, now)
+            # It may have been sent after all, by whoever held it for too long, or be over.
             mine = Alert.objects.filter(pk=alert.pk, attempt=alert.attempt, next_at__lte=now)
             if isinstance(decision, Hold):
                 mine.update(next_at=decision.until, held=decision.why)
             elif decision is not None:
                 mine.update(state=decision, next_at=None, finished_at=now, held="")
             elif mine.update(attempt=alert.attempt + 1, began_at=now, next_at=now + LEASE, held=""):
-                return Sending(alert.pk, alert.attempt + 1, alert.channel, message_of(alert))
+                probed = now + LEASE if channel.failures else None
+                AlertChannel.objects.filter(pk=channel.pk).update(tried_at=now, closed_until=probed)
+                return Sending(alert.pk, alert.attempt + 1, channel, message_of(alert))
     return None
+
+
+def _open(now: datetime) -> QuerySet[AlertChannel]:
+    return AlertChannel.objects.filter(Q(closed_until__isnull=True) | Q(closed_until__lte=now))
+
+
+def _next_channel(now: datetime) -> int | None:
+    """Of those with something due: in turns, and before those that did not answer last time those that did."""
+    first = Alert.objects.filter(channel=OuterRef("pk"), next_at__lte=now).order_by("next_at").values("next_at")[:1]
+    is_probe = Case(When(closed_until__gt=now - PROBES_WAIT, then=1), default=0)
+    rows = _open(now).annotate(due_at=Subquery(first)).filter(due_at__isnull=False)
+    return rows.order_by(is_probe, F("tried_at").asc(nulls_first=True), "due_at").values_list("pk", flat=True).first()
+
+
+def _next_alert(channel: AlertChannel, now: datetime) -> Alert | None:
+    due = Alert.objects.select_related("rule").filter(channel=channel, next_at__lte=now).order_by("next_at", "pk")
+    # Whoever asks whether a channel answers again is told so by what he sent, not by what has waited for longest.
+    alert = (due.filter(event=Alert.Event.TEST).first() if channel.failures else None) or due.first()
+    if alert is not None:
+        alert.channel = channel
+    return alert
 
 
 def _decision(alert: Alert, now: datetime) -> Alert.State | Hold | None:
@@ -105,14 +141,14 @@ def _decision(alert: Alert, now: datetime) -> Alert.State | Hold | None:
     if alert.attempt or rule is None:
         return None
     if alert.event == Alert.Event.RECOVERED:
-        begun = Alert.objects.filter(pk=beginning_of(alert.cause)).values_list("state", flat=True).first()
-        if begun == Alert.State.WAITING:  # whoever is told of the end first takes the beginning for news
-            return Hold(now + FIRST_WAIT, "")
-        if begun in _NEVER_SAID:
-            return Alert.State(begun)
+        begun = Alert.objects.filter(pk=beginning_of(alert.cause)).first()
+        if begun is not None and begun.next_at is not None:
+            # Whoever is told of the end first takes the beginning for news.
+            return Hold(min(begun.next_at + _TICK, now + FIRST_WAIT), "")
+        if begun is not None and begun.state in _NEVER_SAID:
+            return Alert.State(begun.state)
     exemptions = exemptions_at(now)
-    snoozed, quiet = exemptions.snoozed_until(rule, alert.job_key), _quiet_until(rule, now)
-    hold = Hold(snoozed, Alert.State.SNOOZED) if snoozed else Hold(quiet, Alert.State.QUIET) if quiet else None
+    hold = _hold(alert, rule, exemptions, now)
     if hold is not None:
         # A failure is a moment, of which nobody wants to hear later; what lasts is told if it lasts until then.
         is_past = alert.event == Alert.Event.FAILED or (alert.ended_at is not None and alert.event not in MOMENTS)
@@ -122,6 +158,14 @@ def _decision(alert: Alert, now: datetime) -> Alert.State | Hold | None:
         return None
     said = Alert.objects.filter(rule=rule, job_key=alert.job_key, channel=alert.channel, began_at__gt=now - throttle)
     return Alert.State.THROTTLED if said.filter(state__in=_SAID).exclude(event__in=_FREE).exists() else None
+
+
+def _hold(alert: Alert, rule: AlertRule, exemptions: Exemptions, now: datetime) -> Hold | None:
+    snoozed = exemptions.snoozed_until(rule, alert.job_key)
+    if snoozed is not None:
+        return Hold(snoozed, Alert.State.SNOOZED)
+    quiet = _quiet_until(rule, now)
+    return Hold(quiet, Alert.State.QUIET) if quiet is not None else None
 
 
 def _quiet_until(rule: AlertRule, now: datetime) -> datetime | None:
@@ -147,29 +191,66 @@ def message_of(alert: Alert) -> dict[str, Any]:
 
 
 def record_success(sending: Sending, now: datetime) -> bool:
-    """Write that it was delivered; False if it is somebody else's by now."""
-    changed = _held(sending).update(state=Alert.State.DELIVERED, next_at=None, finished_at=now, error="")
-    return bool(changed)
+    """Write that it was delivered, and that its channel answers; False if it is somebody else's by now."""
+    with _decided_by_one(sending.channel):
+        if not _held(sending).update(state=Alert.State.DELIVERED, next_at=None, finished_at=now, error=""):
+            return False
+        _answered(sending)
+        return True
 
 
 def record_failure(sending: Sending, error: str, now: datetime, *, is_of_it_alone: bool = False) -> bool:
     """Write why it was not delivered and when it is tried again, or that it has failed; False if it is somebody else's
-    by now. What else waits for its first attempt over that channel waits as long, so that a receiver that hangs holds
-    up nobody else's alerts; unless it ``is_of_it_alone``: behind what a receiver never takes nothing may wait."""
+    by now. Its channel is closed for a while, unless the failure ``is_of_it_alone``: behind what a receiver never takes
+    nothing may wait. ``now`` is when it was over: a receiver that hangs has cost more than the first wait by then."""
     wait = wait_after(sending.attempt)
-    with write_transaction():
-        if wait is None:
-            return bool(
-                _held(sending).update(state=Alert.State.FAILED, next_at=None, finished_at=now, error=error[:500])
-            )
-        if not _held(sending).update(next_at=now + wait, error=error[:500]):
+    if wait is None:
+        outcome = {"state": Alert.State.FAILED, "next_at": None, "finished_at": now}
+    else:
+        outcome = {"next_at": now + wait}
+    with _decided_by_one(sending.channel):
+        if not _held(sending).update(**outcome, error=error[:500]):
             return False
         if is_of_it_alone:
-            return True
-        waiting = Alert.objects.filter(channel=sending.channel, attempt=0, next_at__lt=now + wait)
-        waiting.update(next_at=now + wait)
-        return True
+            _answered(sending)
+        else:
+            # Of several that were on their way when it stopped answering the first counts.
+            seen = AlertChannel.objects.filter(pk=sending.channel.pk, failures=sending.channel.failures)
+            seen.update(
+                failures=F("failures") + 1,
+                closed_until=now + pause_after(sending.channel.failures + 1),
+                error=error[:500],
+            )
+    if not is_of_it_alone:
+        _give_up(sending.channel, now)
+    return True
 
 
-def _held(sending: Sending):
+@contextmanager
+def _decided_by_one(channel: AlertChannel) -> Iterator[None]:
+    """A write transaction that has the channel first, as a claim has: nobody waits for another in a circle."""
+    with write_transaction():
+        AlertChannel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+        yield
+
+
+def _answered(sending: Sending) -> None:
+    failing = AlertChannel.objects.filter(pk=sending.channel.pk, failures__gt=0)
+    failing.update(failures=0, closed_until=None, error="")
+
+
+def _give_up(channel: AlertChannel, now: datetime) -> None:
+    """Write that what has been due for `DUE_MOST` has failed, so many in a transaction."""
+    old = Alert.objects.filter(channel=channel, next_at__lte=now - DUE_MOST)
+    while some := list(old.order_by("next_at").values_list("pk", flat=True)[:WRITE_BATCH_ROWS]):
+        old.filter(pk__in=some).update(
+            state=Alert.State.FAILED,
+            next_at=None,
+            finished_at=now,
+            held="",
+            error=f"its channel has not answered for {DUE_MOST.days * 24} hours",
+        )
+
+
+def _held(sending: Sending) -> QuerySet[Alert]:
     return Alert.objects.filter(pk=sending.alert_id, attempt=sending.attempt, state=Alert.State.WAITING)

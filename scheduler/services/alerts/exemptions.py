@@ -85,7 +85,7 @@ def end_exemption(exemption_id: int, now: datetime, actor: Actor, tenant: str | 
         if row is None:
             raise NotFound("There is no such alert exemption in effect.")
         AlertExemption.objects.filter(pk=row.pk).update(ended_at=now)
-        held = Alert.objects.filter(tenant=row.tenant, attempt=0, held=Alert.State.SNOOZED, next_at__gt=now)
+        held = Alert.objects.filter(tenant=row.tenant, held=Alert.State.SNOOZED, next_at__gt=now)
         held.update(next_at=now)
         diff = {field: [value, None] for field, value in _definition(row).items() if value is not None}
         record_events([Event("alert_exemption.ended", "alert_exemption", str(row.pk), actor, row.tenant, diff)], now)

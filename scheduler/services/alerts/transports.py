@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import smtplib
 import ssl
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from datetime import datetime
+from email.utils import format_datetime
 from functools import cache
 from typing import Any
 
 import httpcore
 from django.conf import settings
-from django.core.mail import EmailMessage, get_connection
 
 from runners.agent.addresses import GuardedNetwork, HostRules
 from runners.agent.secrets import ActionRefused
@@ -24,9 +23,9 @@ from scheduler.domain.alerts import body_of, shown_target, signature, subject_of
 from scheduler.models import AlertChannel
 
 SECONDS_MOST = 10.0
-"""For a request from its first byte to the status of its answer, and for each step of a mail."""
-APPRISE_SECONDS_MOST = 30.0
-"""For the whole of a message over apprise; then its process is ended."""
+"""For a request from the look-up of its host to the status of its answer, and for each answer to a step of a mail."""
+PROCESS_SECONDS_MOST = 30.0
+"""For the whole of a mail or of a message over apprise; then its process is ended."""
 _OF_THE_MESSAGE = (400, 413, 422)
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 ALLOW = "CRONIQ_ALERT_HTTP_ALLOW"
@@ -43,11 +42,21 @@ class Unwelcome(NotDelivered):
 def send(channel: AlertChannel, message: Mapping[str, Any], now: datetime) -> None:
     """Send ``message`` over the channel. Raises NotDelivered."""
     if channel.kind == AlertChannel.Kind.WEBHOOK:
-        asyncio.run(_post(channel, message, now))
+        _run(_post(channel, message, now))
     elif channel.kind == AlertChannel.Kind.APPRISE:
         _apprise(channel, message)
     else:
-        _mail(channel, message)
+        _mail(channel, message, now)
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """As `asyncio.run`, which at its end waits for a look-up of a name that nobody answers."""
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(work)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
 
 
 @cache
@@ -83,48 +92,47 @@ async def _post(channel: AlertChannel, message: Mapping[str, Any], now: datetime
 
 
 def _apprise(channel: AlertChannel, message: Mapping[str, Any]) -> None:
-    where = shown_target(channel.target)
     title, _, body = text_of(message).partition("\n\n")
     said = {"url": channel.target, "title": title, "body": body, "allow": settings.CRONIQ_ALERT_HTTP_ALLOW}
+    _in_a_process("apprise_process", said, shown_target(channel.target))
+
+
+def _mail(channel: AlertChannel, message: Mapping[str, Any], now: datetime) -> None:
+    server = settings.CRONIQ_SMTP
+    if server is None:
+        raise NotDelivered("no mail goes out: CRONIQ_SMTP_URL is not set")
+    said = {
+        "server": server,
+        "patience": SECONDS_MOST,
+        "from": settings.CRONIQ_MAIL_FROM,
+        "to": channel.target,
+        "id": f"<{message['id']}@croniq>",
+        "date": format_datetime(now),
+        "subject": subject_of(message),
+        "text": text_of(message),
+    }
+    _in_a_process("mail_process", said, server["host"])
+
+
+def _in_a_process(module: str, said: Mapping[str, Any], where: str) -> None:
     # Nothing of this process's environment: it has the database's password in it.
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     try:
         # Ours alone: the path is this interpreter's, and what is said goes through a pipe.
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "scheduler.services.alerts.apprise_process"],
+            [sys.executable, "-P", "-m", f"scheduler.services.alerts.{module}"],
             input=json.dumps(said),
             cwd=settings.BASE_DIR,
             env={**environment, "PYTHONPATH": str(settings.BASE_DIR)},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            timeout=APPRISE_SECONDS_MOST,
+            timeout=PROCESS_SECONDS_MOST,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise NotDelivered(f"{where} did not answer within {APPRISE_SECONDS_MOST:g} s") from None
+        raise NotDelivered(f"{where} did not answer within {PROCESS_SECONDS_MOST:g} s") from None
     if done.returncode:
         lines = done.stdout.splitlines()
         why = lines[-1] if lines else f"its process ended with {done.returncode}"
         raise NotDelivered(f"{where}: {why.replace('--http-allow', ALLOW)}")
-
-
-def _mail(channel: AlertChannel, message: Mapping[str, Any]) -> None:
-    server = settings.CRONIQ_SMTP
-    if server is None:
-        raise NotDelivered("no mail goes out: CRONIQ_SMTP_URL is not set")
-    connection = get_connection("django.core.mail.backends.smtp.EmailBackend", timeout=SECONDS_MOST, **server)
-    mail = EmailMessage(
-        subject_of(message),
-        text_of(message),
-        settings.CRONIQ_MAIL_FROM,
-        [channel.target],
-        headers={"Message-ID": f"<{message['id']}@croniq>"},
-        connection=connection,
-    )
-    try:
-        mail.send()
-    except (OSError, smtplib.SMTPException) as error:
-        # What the server said may quote what it was told, and so a password.
-        code = f" {error.smtp_code}" if isinstance(error, smtplib.SMTPResponseException) else ""
-        raise NotDelivered(f"{server['host']}: the mail was not taken ({type(error).__name__}{code})") from None

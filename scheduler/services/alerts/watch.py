@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import F, Q
 
-from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, is_outage, one_at_a_time, write_transaction
+from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, is_outage, write_transaction
 from scheduler.domain.alerts import cause_of, lasting, lasting_of, recovery_of
 from scheduler.models import Alert, AlertRule, Run
 from scheduler.queries.alert_conditions import conditions
@@ -22,8 +22,6 @@ from scheduler.sql.gauges import newest_successes
 
 _log = logging.getLogger(__name__)
 
-FINDING = 0x616C7274
-"""The number of the lock under which what lasts is found to begin and to end."""
 LOOK_EVERY = timedelta(seconds=5)
 BEGUN_MOST = 500
 """So much of a rule begins in one look; what is more begins in the next ones."""
@@ -49,8 +47,8 @@ def watch(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     written = 0
     for pk in list(rules.values_list("pk", flat=True)[:limit]):
         try:
-            with write_transaction(), one_at_a_time(FINDING):
-                # Whoever comes second finds that it was looked for.
+            with write_transaction():
+                # Whoever comes second waits here, and finds that it was looked for.
                 if AlertRule.objects.filter(stale, pk=pk, deleted_at__isnull=True).update(looked_at=now):
                     rule = AlertRule.objects.prefetch_related("routes").get(pk=pk)
                     written += look(rule, now, exemptions_at(now))
@@ -62,7 +60,7 @@ def watch(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
 
 
 def look(rule: AlertRule, now: datetime, exemptions: Exemptions) -> int:
-    """Begin and end what the rule tells of. Needs a write transaction and the lock `FINDING`."""
+    """Begin and end what the rule tells of. Needs the write transaction that has locked it."""
     if rule.kind == Kind.WEEKLY_DIGEST:
         return tell_of_week(rule, now)
     if rule.kind == Kind.FAILED:

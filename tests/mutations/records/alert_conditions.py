@@ -163,4 +163,28 @@ RECORDS = [
         new="    if note is None:\n",
         red=[DEFINITIONS + "test_what_is_no_exemption_is_refused_by_its_field"],
     ),
+    Mutation(
+        name="alert-deleted-rules-not-looked-for",
+        mechanism="Deleted rules are no part of a pass.",
+        file=WATCH,
+        old="AlertRule.objects.filter(stale, deleted_at__isnull=True).order_by",
+        new="AlertRule.objects.filter(stale).order_by",
+        red=["tests/scheduler/alerts/test_whose.py::test_deleted_rules_keep_no_other_one_from_being_looked_for"],
+    ),
+    Mutation(
+        name="alert-snooze-end-hurries-nothing-else",
+        mechanism="The end of a snooze lets out what it held, and nothing that is tried again in a while.",
+        file="scheduler/services/alerts/exemptions.py",
+        old="held=Alert.State.SNOOZED, next_at__gt=now",
+        new="next_at__gt=now",
+        red=[EXEMPTIONS + "test_the_end_of_a_snooze_hurries_nothing_else"],
+    ),
+    Mutation(
+        name="alert-admin-tests-what-is-there",
+        mechanism="The admin sends a test over the selected channels that are not deleted.",
+        file="scheduler/admin/alerts.py",
+        old="queryset.filter(deleted_at__isnull=True)",
+        new="queryset",
+        red=[DEFINITIONS + "test_in_the_admin_a_test_goes_over_the_selected_channels_that_are_there"],
+    ),
 ]

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from croniq_site.kernel.clock import ManualClock
 from scheduler.models import Alert
 from scheduler.services.alerts import transports
 from scheduler.services.alerts.deliver import deliver_next
@@ -28,7 +29,7 @@ def to(url: str) -> Alert:
 
 
 def sent(alert: Alert, now) -> Alert:
-    assert deliver_next(now)
+    assert deliver_next(ManualClock(now))
     alert.refresh_from_db()
     return alert
 
@@ -73,7 +74,7 @@ def test_a_redirect_leads_nowhere_that_is_closed(now, hook, settings):
 
 
 def test_one_that_hangs_is_ended(now, hook, monkeypatch):
-    monkeypatch.setattr(transports, "APPRISE_SECONDS_MOST", 0.2)
+    monkeypatch.setattr(transports, "PROCESS_SECONDS_MOST", 0.2)
     hook.status = 0
     assert "did not answer within" in sent(to(hook.url.replace("http:", "json:")), now).error
 

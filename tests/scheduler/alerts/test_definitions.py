@@ -145,6 +145,16 @@ def test_a_test_waits_to_be_sent_as_any_alert(api, now):
     assert api().get("/v1/alerts?state=lost").status_code == 400
 
 
+def test_in_the_admin_a_test_goes_over_the_selected_channels_that_are_there(now):
+    channel, gone = AlertChannelFactory(), AlertChannelFactory(deleted_at=now)
+    root = Client()
+    root.force_login(User.objects.create_superuser("root"))
+    said = {"action": "send_test", "_selected_action": [str(channel.pk), str(gone.pk)]}
+    answer = root.post(reverse("admin:scheduler_alertchannel_changelist"), said, follow=True)
+    assert "1 test is on its way" in answer.content.decode()
+    assert Alert.objects.get().channel == channel
+
+
 def test_alerts_come_in_pages_newest_first(api):
     rule = AlertRuleFactory()
     pks = sorted((str(AlertFactory(rule=rule).pk) for _ in range(3)), reverse=True)

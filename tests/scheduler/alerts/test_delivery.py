@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import socket
+import threading
 from datetime import timedelta
 
 import pytest
 
 from croniq_site import configuration
+from croniq_site.kernel.clock import ManualClock
 from scheduler.domain.alerts import ATTEMPTS_MOST, wait_after
 from scheduler.models import Alert, AlertChannel, AlertRule
 from scheduler.services.alerts import transports
@@ -17,7 +20,7 @@ from scheduler.services.alerts.deliver import LEASE, claim_alert, deliver_next, 
 from tests.factories import AlertChannelFactory, AlertFactory, AlertRuleFactory
 from tests.support.polling import poll_until
 from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock, together
-from tests.support.receivers import mail_server, webhook
+from tests.support.receivers import SLOWLY, mail_server, webhook
 
 pytestmark = pytest.mark.django_db
 
@@ -67,7 +70,7 @@ def states() -> dict[str, int]:
 
 def deliver_all(now) -> int:
     count = 0
-    while deliver_next(now):
+    while deliver_next(ManualClock(now)):
         count += 1
     return count
 
@@ -137,6 +140,63 @@ def test_a_mail_server_that_fails_and_recovers_takes_each_mail_once(now, mail, w
     assert deliver_all(now + wait_after(1)) == 1
     assert len(mail.taken) == 1
     assert states() == {"delivered": 1}
+
+
+def test_what_is_no_answer_is_none(now, hook):
+    alert = AlertFactory(rule=to(hook))
+    hook.says = b"hello\r\n\r\n"
+    deliver_all(now)
+    alert.refresh_from_db()
+    assert alert.error.endswith(": no answer (RemoteProtocolError)")
+
+
+def test_a_webhook_that_dribbles_has_so_long_in_all(now, hook, waiting_little):
+    alert = AlertFactory(rule=to(hook))
+    hook.says, hook.dribbles = b"HTTP/1.1 204 No Content\r\nX: " + SLOWLY + b"\r\n\r\n", True
+    waiting_little(True, deliver_all, now)
+    alert.refresh_from_db()
+    assert "did not answer within 0.2 s" in alert.error
+
+
+def test_a_mail_server_that_dribbles_has_so_long_in_all(now, mail, monkeypatch):
+    alert = AlertFactory(rule=by_mail())
+    mail.mode = "dribble"
+    monkeypatch.setattr(transports, "PROCESS_SECONDS_MOST", 1.0)
+    deliver_all(now)
+    alert.refresh_from_db()
+    assert (alert.state, alert.error) == ("waiting", "127.0.0.1 did not answer within 1 s")
+
+
+def test_a_name_that_nobody_looks_up_holds_up_no_sender(now, waiting_little, monkeypatch):
+    given_up, looked_up = threading.Event(), threading.Event()
+
+    def look_up(*name, **options):
+        given_up.wait(10)
+        looked_up.set()
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    alert = AlertFactory(rule=AlertRuleFactory(channel__target="https://hooks.example.org/t0p"))
+    waiting_little(True, deliver_all, now)
+    assert not looked_up.is_set()
+    given_up.set()
+    alert.refresh_from_db()
+    assert "did not answer within 0.2 s" in alert.error
+
+
+def test_what_comes_of_an_attempt_is_written_with_the_instant_at_which_it_was_over(now, hook):
+    clock, alert = ManualClock(now), AlertFactory(rule=to(hook))
+    hook.asked, hook.status = lambda: clock.tick(MINUTE), 500
+    assert deliver_next(clock)
+    alert.refresh_from_db()
+    again = now + MINUTE + wait_after(1)
+    assert (alert.began_at, alert.next_at, alert.channel.closed_until) == (now, again, again)
+    hook.status = 204
+    assert deliver_next(ManualClock(again - SECOND)) is False
+    clock.set(again)
+    assert deliver_next(clock)
+    alert.refresh_from_db()
+    assert (alert.began_at, alert.finished_at) == (again, again + MINUTE)
 
 
 def test_without_a_mail_server_the_log_says_so(now, settings):
@@ -279,26 +339,11 @@ def test_what_waits_for_a_deleted_rule_or_channel_is_dropped(now, hook, model):
     assert (states(), hook.seen) == ({"dropped": 1}, [])
 
 
-def test_a_receiver_that_hangs_is_tried_with_one_alert_and_holds_up_no_other_channel(now, hook, mail):
-    bad, good = to(hook), by_mail()
-    hook.status = 500
-    for _ in range(5):
-        AlertFactory(rule=bad)
-    AlertFactory(rule=good, next_at=now + SECOND)
-    assert deliver_all(now) == 1
-    assert len(hook.seen) == 1
-    assert deliver_all(now + SECOND) == 1
-    assert len(mail.taken) == 1
-    hook.status = 204
-    deliver_all(now + wait_after(1))
-    assert len(set(hook.ids)) == 5
-
-
 def test_a_message_that_a_receiver_never_takes_holds_up_no_other_one(now, hook):
     rule = to(hook)
     first, other = AlertFactory(rule=rule), AlertFactory(rule=rule, next_at=now + SECOND)
     hook.status = 400
-    assert deliver_next(now)
+    assert deliver_next(ManualClock(now))
     hook.status = 204
     assert deliver_all(now + SECOND) == 1
     assert hook.ids == [str(first.pk), str(other.pk)]

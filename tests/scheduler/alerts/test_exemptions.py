@@ -24,6 +24,8 @@ from tests.factories import (
     QueueEntryFactory,
     RunFactory,
 )
+from tests.support.polling import poll_until
+from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock
 
 pytestmark = pytest.mark.django_db
 
@@ -120,6 +122,35 @@ def test_a_snooze_that_is_ended_lets_out_at_once_what_it_held(now):
     assert say_all(now) == []
     end_exemption(snooze.pk, now + MINUTE, SYSTEM, None)
     assert say_all(now + MINUTE) == ["overran"]
+
+
+def test_the_end_of_a_snooze_hurries_nothing_else(now):
+    """What is tried again in a while is not tried at once, and of another tenant nothing is touched."""
+    failed = AlertFactory(attempt=1, next_at=now + HOUR)
+    theirs = AlertFactory(tenant="other", held="snoozed", next_at=now + HOUR)
+    end_exemption(AlertExemptionFactory().pk, now, SYSTEM, None)
+    assert set(Alert.objects.values_list("pk", "next_at")) == {(pk, now + HOUR) for pk in (failed.pk, theirs.pk)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_over_at_the_moment_in_which_a_snooze_ends_is_not_said(now, database):
+    if database != "postgresql":
+        pytest.skip("one writer at a time on SQLite")
+    AlertRuleFactory(kind="overran", expected_within_seconds=60)
+    entry = QueueEntryFactory(claimed=True)
+    AlertExemptionFactory()
+    watch(now + 2 * MINUTE)
+    assert say_all(now + 2 * MINUTE) == []
+    entry.delete()
+    with Session() as first, Session() as second:
+        pid = second.backend_pid
+        first.begin()
+        first.run(watch, now + HOUR)
+        late = second.start(claim_alert, now + HOUR)
+        poll_until(lambda: is_waiting_for_lock(pid), what="the sender waits for who finds that it is over")
+        first.commit()
+        assert late.result(DEADLINE_SECONDS) is None
+    assert [(alert.state, alert.attempt) for alert in Alert.objects.all()] == [("snoozed", 0)]
 
 
 def test_a_rule_that_is_switched_off_looks_for_nothing_and_goes_on_afterwards(now):

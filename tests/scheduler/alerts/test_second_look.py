@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from croniq_site.kernel.clock import ManualClock
 from scheduler.models import Alert, AlertRule
 from scheduler.services.alerts.causes import ERROR_MOST, KEPT, FailedRun, drop_old_alerts, tell_of_failures
 from scheduler.services.alerts.deliver import claim_alert, deliver_next, record_failure, record_success
@@ -68,7 +69,7 @@ def test_old_alerts_that_wait_keep_no_older_one_from_going(now):
 
 def test_a_fault_while_one_is_sent_is_an_attempt_that_failed(now):
     alert = AlertFactory(rule=AlertRuleFactory(channel__target="gopher://hooks.example.org/t0p"))
-    assert deliver_next(now)
+    assert deliver_next(ManualClock(now))
     alert.refresh_from_db()
     assert (alert.state, alert.attempt, alert.next_at > now) == ("waiting", 1, True)
     assert alert.error.startswith("it could not be sent (")

@@ -127,6 +127,13 @@ def test_one_pass_looks_for_so_many_rules_and_the_next_for_the_others(now):
         assert AlertRule.objects.filter(looked_at=now).count() == number
 
 
+def test_deleted_rules_keep_no_other_one_from_being_looked_for(now):
+    AlertRuleFactory(kind="flapping", deleted_at=now)
+    AlertRuleFactory(kind="flapping", looked_at=now - HOUR)
+    watch.watch(now, limit=1)
+    assert AlertRule.objects.filter(looked_at=now, deleted_at=None).count() == 1
+
+
 def test_a_database_that_is_away_is_no_fault_of_a_rule(now, monkeypatch):
     AlertRuleFactory(kind="flapping")
 
