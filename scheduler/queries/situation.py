@@ -22,7 +22,7 @@ from scheduler.queries.waits import Reason, Taker, lack_of_takers, working_for
 from scheduler.services.identity import FLAPPING_TAKEOVERS, FLAPPING_WINDOW
 from scheduler.sql.gauges import job_facts, queue_now
 
-MOST_NAMED = 20
+MOST_NAMED = 8
 """So many of a kind are named; the others are counted."""
 MOST_JOBS_NAMED = 5
 """So many jobs that require a capability are named."""

@@ -16,7 +16,7 @@ from scheduler.models import Job
 from scheduler.queries.gauges import runners_having
 from scheduler.queries.runners import ONLINE_SECONDS
 
-MOST_NAMED = 20
+MOST_NAMED = 8
 NO_HANDLER = "no_handler"
 NO_TAKER = "no_taker"
 """Codes of what `lack` says: nobody who is there has handlers, or executes this; nobody has all that is required."""

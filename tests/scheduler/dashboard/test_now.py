@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.urls import reverse
 
 from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY
 from runners.models import Heartbeat
@@ -223,10 +224,11 @@ def test_of_many_some_are_named_and_all_are_counted(viewer, now, monkeypatch):
     monkeypatch.setattr(situations, "MOST_NAMED", 2)
     for number in range(5):
         JobFactory(job_key=f"ops:paused-{number}", paused_at=now - timedelta(minutes=number))
-    text = shown(viewer)
-    assert "Paused 5 ops:paused-0" in text
-    assert "ops:paused-2" not in text
-    assert "and 3 more" in text
+    page = Page(viewer.get("/now"))
+    assert "Paused 5 ops:paused-0" in page.text
+    assert "ops:paused-2" not in page.text
+    assert "and 3 more" in page.text
+    assert len(page.links(f"{reverse('jobs')}?status=paused")) == 2, "the number and the rest both lead to all of them"
 
 
 def test_it_follows_what_happens_and_is_left_alone_while_nothing_does(viewer, now, clock):
