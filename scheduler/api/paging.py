@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,9 +15,17 @@ from runners.api.parameters import DEFAULT_LIMIT, cursor_of, cursor_text, number
 Row = TypeVar("Row")
 
 
+@dataclass(frozen=True)
+class Look(Generic[Row]):
+    """The rows of a look that ended at the position ``end`` of the order, with fewer than were asked for."""
+
+    rows: Sequence[Row]
+    end: tuple
+
+
 def list_answer(
     request: Request,
-    fetch: Callable[[int, tuple | None], Sequence[Row]],
+    fetch: Callable[[int, tuple | None], Sequence[Row] | Look[Row]],
     *,
     body: Callable[[Row], dict[str, Any]],
     key: Callable[[Row], tuple],
@@ -25,21 +34,36 @@ def list_answer(
     """Answer a list. ``fetch(limit, after)`` reads the rows after a position, in an order that ``key`` determines.
 
     A page is found by its position and not by counting rows, so that rows which come or go meanwhile make no row
-    appear twice or be left out.
+    appear twice or be left out. Where a look ended before it had all the page has fewer rows and goes on from there; an
+    array names the page that does in the header Link.
     """
     position = cursor_of(request, *key_parts)
     limit = number_of(request, "limit", default=None)
     if position is None and "page_size" not in request.GET:
         limit = limit or DEFAULT_LIMIT
-        return Response([body(row) for row in fetch(limit, None)])
+        rows, end = _parts(fetch(limit, None))
+        links = {"Link": f'<{_from(request, end, page_size=limit)}>; rel="next"'} if end is not None else None
+        return Response([body(row) for row in rows], headers=links)
     if limit is not None:
         raise InvalidInput.of("limit", "limit is for arrays; of pages page_size is the size.")
     size = number_of(request, "page_size", default=DEFAULT_LIMIT)
-    rows = fetch(size + 1, position)
-    following = None
+    rows, end = _parts(fetch(size + 1, position))
     if len(rows) > size:
         rows = rows[:size]
-        query = request.GET.copy()
-        query["cursor"] = cursor_text(*key(rows[-1]))
-        following = request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+        end = key(rows[-1])
+    following = None if end is None else _from(request, end)
     return Response({"results": [body(row) for row in rows], "next": following})
+
+
+def _parts(found: Sequence[Row] | Look[Row]) -> tuple[Sequence[Row], tuple | None]:
+    return (found.rows, found.end) if isinstance(found, Look) else (found, None)
+
+
+def _from(request: Request, position: tuple, page_size: int | None = None) -> str:
+    """The address of the page that begins after ``position``."""
+    query = request.GET.copy()
+    query["cursor"] = cursor_text(*position)
+    if page_size is not None:
+        query.pop("limit", None)
+        query["page_size"] = str(page_size)
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")

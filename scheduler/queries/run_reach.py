@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
@@ -14,10 +14,20 @@ from scheduler.models import Job, Run
 from scheduler.queries.runs import PROBLEMS, WITH_ERRORS, RunFilter, filtered_runs, newest_first
 from scheduler.sql.arrays import ArrayHolds
 
+WINDOWS = {
+    "1h": timedelta(hours=1),
+    "24h": timedelta(hours=24),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+}
+"""How far back the list of runs goes, as addresses say it."""
+MOST_ATTEMPT = 1_000
 LOOKED_AT = 20_000
 """Runs that one look reads at most. An error is a text to be read through: of those fewer."""
 ERRORS_LOOKED_AT = 4_000
 MOST_COUNTED = 1_000
+BELOW_ALL = UUID(int=0)
+"""Below the id of every run: of those of one instant none comes after it in the list."""
 
 
 def jobs_of(*, tenant: str = "", job_key: str = "", tag: str = "") -> tuple[int, ...] | None:

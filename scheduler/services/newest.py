@@ -9,6 +9,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
 from scheduler.models import DeadLetter, Job, QueueEntry, Run, RunLog, Slot
+from scheduler.services.retention import taken_still
 
 KEPT_AT_LEAST = timedelta(days=1)
 """A younger run is kept whatever its number: a fire that is forgotten while a clock can still be stepped back to before
@@ -72,9 +73,8 @@ def _drop(ids: list, job_id: int, kept: int, now: datetime, limit: int) -> int:
     dropped = 0
     for batch in chunks(ids, RUNS_PER_TRANSACTION):
         with write_transaction():
-            # Locked and asked again: a skipped run may be revived by a backfill meanwhile.
-            again = beyond_newest(job_id, kept, now).filter(pk__in=batch)
-            still = list(again.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True))
+            # A skipped run may be revived by a backfill meanwhile.
+            still = taken_still(beyond_newest(job_id, kept, now).filter(pk__in=batch), len(batch))
             Run.objects.filter(pk__in=still).delete()
             dropped += len(still)
     return dropped

@@ -84,8 +84,8 @@ def drop_old_runs(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     dropped = 0
     for batch in chunks(ids, RUNS_PER_TRANSACTION):
         with write_transaction():
-            # Locked and asked again: a skipped run may be revived by a backfill meanwhile.
-            still = _taken(old.filter(pk__in=batch), limit)
+            # A skipped run may be revived by a backfill meanwhile.
+            still = taken_still(old.filter(pk__in=batch), limit)
             Run.objects.filter(pk__in=still).delete()
             dropped += len(still)
     return dropped
@@ -167,6 +167,15 @@ _HELD = (QueueEntry.State.CLAIMED, QueueEntry.State.STOPPING)
 def _taken(rows: QuerySet[Any], limit: int) -> list[Any]:
     """Lock what is free of these rows, at most ``limit``, and return their ids."""
     return list(rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)[:limit])
+
+
+def taken_still(rows: QuerySet[Any], limit: int) -> list[Any]:
+    """Lock what is free of these rows, at most ``limit``, and return the ids of those that belong to ``rows`` still.
+
+    A statement that locks has looked before it has the lock: what was committed in between, such as the replay of a
+    run, it does not see. Nobody adds to what is locked; so it is asked once more.
+    """
+    return list(rows.filter(pk__in=_taken(rows, limit)).values_list("pk", flat=True))
 
 
 def _until(now: datetime, seconds: float) -> datetime | None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
-from runners.api.parameters import choice_of, flag_of, instant_of, instant_part, number_of, text_of, uuid_in_path
+from runners.api.parameters import instant_part, number_of, uuid_in_path
 from runners.api.views import ApiView
 from scheduler.api import openapi, schema, wire
-from scheduler.api.paging import list_answer
+from scheduler.api.paging import Look, list_answer
+from scheduler.api.run_filters import PARAMETERS, filter_of
 from scheduler.api.views.jobs import actor_of
 from scheduler.queries.logs import MOST_LINES, each_log_line, last_log_lines, log_line
-from scheduler.queries.runs import STATES, RunFilter, run_detail, run_list, tenant_of_run
+from scheduler.queries.run_reach import BELOW_ALL, ERRORS_LOOKED_AT, LOOKED_AT, reach, within
+from scheduler.queries.runs import RunRow, run_detail, run_list, tenant_of_run
 from scheduler.services.cancel import cancel_runs
 
 USUAL_BYTES = 1_000_000
@@ -29,32 +32,25 @@ class Executions(ApiView):
 
     @openapi.documented(
         "listExecutions",
-        "Runs, newest first. Those that are not due yet only with planned=1.",
+        "Runs, newest first. Those that are not due yet only with planned=1. Filters that no index answers look "
+        f"through {LOOKED_AT:,} runs at a time, those by error through {ERRORS_LOOKED_AT:,} that failed: where that "
+        "ends, a page has fewer rows, or none, and a next all the same; an array has the header Link with the page "
+        "that goes on.",
         {200: openapi.listed(schema.ExecutionAnswer)},
-        parameters=[
-            openapi.query("job_key"),
-            openapi.query("state", enum=list(STATES)),
-            openapi.query("runner_id"),
-            openapi.query("since", openapi.OpenApiTypes.DATETIME, says="Scheduled for this instant or later."),
-            openapi.query("until", openapi.OpenApiTypes.DATETIME, says="Scheduled for before this instant."),
-            openapi.query("planned", enum=["0", "1"]),
-            *openapi.PAGING,
-        ],
+        parameters=[*PARAMETERS, *openapi.PAGING],
         refuses=(400,),
     )
     def get(self, request: Request) -> Response:
-        filters = RunFilter(
-            tenant=self.principal.tenant,
-            job_key=text_of(request, "job_key"),
-            state=choice_of(request, "state", STATES),
-            runner_id=text_of(request, "runner_id"),
-            since=instant_of(request, "since"),
-            until=instant_of(request, "until"),
-            planned=flag_of(request, "planned"),
-        )
+        filters = filter_of(request, self.principal.tenant, self.now)
+
+        def look(limit: int, before: tuple[datetime, UUID] | None) -> list[RunRow] | Look[RunRow]:
+            reached = reach(filters, self.now, limit, before)
+            rows = run_list(self.now, within(filters, reached), limit, before)
+            return rows if reached is None or len(rows) == limit else Look(rows, (reached, BELOW_ALL))
+
         return list_answer(
             request,
-            lambda limit, before: run_list(self.now, filters, limit, before),
+            look,
             body=wire.execution_body,
             key=lambda run: (run.scheduled_for, run.id),
             key_parts=(instant_part, UUID),

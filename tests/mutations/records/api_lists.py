@@ -5,6 +5,7 @@ from tests.mutations.record import Mutation
 PARAMETERS = "tests/scheduler/api/test_unknown_parameters.py::"
 KEYSET = "tests/scheduler/api/test_keyset.py::"
 LOGS = "tests/scheduler/api/test_log_answers.py::"
+RUNS = "tests/scheduler/api/test_run_filters.py::"
 DIAGNOSTICS = "tests/scheduler/api/test_diagnostics.py::"
 
 RECORDS = [
@@ -96,6 +97,30 @@ RECORDS = [
         old="RunLog.objects.filter(run_id=run_id, id=line_id)",
         new="RunLog.objects.filter(id=line_id)",
         red=[LOGS + "test_a_line_is_its_runs_and_its_tenants"],
+    ),
+    Mutation(
+        name="api-runs-look-has-an-end",
+        mechanism="Filters without an index look through so many runs at a time, in the API as on the page.",
+        file="scheduler/api/views/executions.py",
+        old="            reached = reach(filters, self.now, limit, before)\n",
+        new="            reached = None\n",
+        red=[RUNS + "test_a_filter_without_an_index_looks_back_in_steps_and_loses_nothing"],
+    ),
+    Mutation(
+        name="api-runs-look-goes-on",
+        mechanism="Where a look ended early the answer says from where it goes on.",
+        file="scheduler/api/views/executions.py",
+        old="else Look(rows, (reached, BELOW_ALL))",
+        new="else rows",
+        red=[RUNS + "test_a_filter_without_an_index_looks_back_in_steps_and_loses_nothing"],
+    ),
+    Mutation(
+        name="api-runs-of-the-tenant",
+        mechanism="A key of a tenant sees that tenant's runs alone, whichever tenant it asks for.",
+        file="scheduler/api/run_filters.py",
+        old="        tenant=tenant,\n",
+        new="",
+        red=[RUNS + "test_a_key_of_a_tenant_sees_that_ones_runs_whatever_it_asks_for"],
     ),
     Mutation(
         name="diagnostics-are-of-all-tenants",

@@ -3,6 +3,7 @@
 from tests.mutations.record import Mutation
 
 HERE = "tests/scheduler/workers/test_retention.py::"
+RACE = "tests/scheduler/planning/test_replay_race.py::"
 FILE = "scheduler/services/retention.py"
 
 
@@ -87,5 +88,14 @@ RECORDS = [
         "Exists(later), beat_at__lt",
         "beat_at__lt",
         "test_the_last_sign_of_each_kind_is_kept",
+    ),
+    Mutation(
+        name="retention-asks-again-once-it-has-the-lock",
+        mechanism="A replay that is committed between retention's look at a run and its lock keeps the run.",
+        file=FILE,
+        old='list(rows.filter(pk__in=_taken(rows, limit)).values_list("pk", flat=True))',
+        new="_taken(rows, limit)",
+        database="postgresql",
+        red=[RACE + "test_a_replay_that_is_committed_while_retention_looks_keeps_its_original"],
     ),
 ]

@@ -76,8 +76,8 @@ RECORDS = [
         name="revived-while-looked-for-is-kept",
         mechanism="An old run is asked again, locked, before it is deleted: a backfill may have revived it.",
         file=RETENTION,
-        old="_taken(old.filter(pk__in=batch)",
-        new="_taken(Run.objects.filter(pk__in=batch)",
+        old="taken_still(old.filter(pk__in=batch)",
+        new="taken_still(Run.objects.filter(pk__in=batch)",
         red=[KEPT + "test_a_skipped_run_that_is_revived_while_it_is_looked_for_stays"],
     ),
     Mutation(

@@ -91,8 +91,8 @@ RECORDS = [
         name="newest-asks-again",
         mechanism="A skipped run that is revived while it is looked for stays.",
         file=NEWEST,
-        old="            again = beyond_newest(job_id, kept, now).filter(pk__in=batch)\n",
-        new="            again = Run.objects.filter(pk__in=batch)\n",
+        old="taken_still(beyond_newest(job_id, kept, now).filter(pk__in=batch), ",
+        new="taken_still(Run.objects.filter(pk__in=batch), ",
         red=[PRUNE + "test_a_skipped_run_that_is_revived_while_it_is_looked_for_stays"],
     ),
     Mutation(

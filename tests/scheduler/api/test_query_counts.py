@@ -35,7 +35,11 @@ LISTS = {
     "/v1/executions": 1,
     "/v1/executions?planned=1": 1,
     "/v1/executions?state=queued": 1,
-    "/v1/executions?state=completed": 1,
+    # how far back one look goes; the jobs that are named
+    "/v1/executions?state=completed": 2,
+    "/v1/executions?kind=triggered&attempt=1&last=24h": 2,
+    "/v1/executions?error=exit": 3,
+    "/v1/executions?tag=x&tenant=default": 3,
     "/v1/executions?page_size=50": 1,
     "/v1/executions?job_key=test:first": 2,
     "/v1/executions/{run}/logs": 2,

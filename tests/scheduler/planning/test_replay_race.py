@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
 from croniq_site.kernel.errors import NotFound
 from runners.models import AuditEvent
 from scheduler.models import DeadLetter, Run
 from scheduler.services.bulk import one_by_one
 from scheduler.services.letters import replay_letter
+from scheduler.services.newest import drop_runs_beyond_newest
 from scheduler.services.replays import replay_run
 from scheduler.services.retention import drop_expired_letters, drop_old_runs
 from tests.factories import DeadLetterFactory, RunFactory
@@ -88,3 +90,41 @@ def test_a_run_that_somebody_replays_in_this_moment_is_left_to_the_next_pass(now
         person.commit()
     assert drop_old_runs(now + YEAR) == 0  # a run that a kept one is the replay of stays
     assert set(Run.objects.values_list("pk", "replay_of")) == {(run.pk, None), (replay, run.pk)}
+
+
+GATE = 4711
+"""The advisory lock before which a statement stands still."""
+
+
+def at_the_gate(prune):
+    """Do ``prune`` with its look at runs held open: what it reads is as it was when it began, and it locks them only
+    when the gate is free."""
+
+    def held(execute, sql, params, many, context):
+        if sql.startswith('SELECT "scheduler_run"') and "SKIP LOCKED" in sql:
+            sql = sql.replace(" WHERE ", f" WHERE (SELECT pg_advisory_xact_lock_shared({GATE}) IS NOT NULL) AND ", 1)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(held):
+        return prune()
+
+
+@pytest.mark.parametrize("prune", [drop_old_runs, drop_runs_beyond_newest], ids=lambda prune: prune.__name__)
+def test_a_replay_that_is_committed_while_retention_looks_keeps_its_original(now, settings, database, prune):
+    if database != "postgresql":
+        pytest.skip("SQLite has one writer")
+    settings.CRONIQ_RUN_RETENTION_SECONDS, settings.CRONIQ_KEEP_RUNS = 300 * 86_400, 1
+    run = RunFactory(dead=True)
+    gone = RunFactory(job=run.job, dead=True, scheduled_for=now - YEAR)
+    young = RunFactory(job=run.job, dead=True, scheduled_for=now + YEAR / 2, finished_at=now + YEAR / 2)
+    with Session() as gate, Session() as pruner:
+        gate.begin()
+        gate.run(lambda: connection.cursor().execute("SELECT pg_advisory_xact_lock(%s)", [GATE]))
+        pid = pruner.backend_pid
+        answer = pruner.start(at_the_gate, lambda: prune(now + YEAR))
+        poll_until(lambda: is_waiting_for_lock(pid), what="the look at the runs stands before the gate")
+        replay = replay_run(run.pk, now + YEAR, ACTOR)
+        gate.commit()
+        assert answer.result(DEADLINE_SECONDS) in (1, (1, 0))
+    assert set(Run.objects.values_list("pk", "replay_of")) == {(run.pk, None), (young.pk, None), (replay, run.pk)}
+    assert not Run.objects.filter(pk=gone.pk).exists()
