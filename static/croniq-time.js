@@ -103,6 +103,8 @@ window.Croniq = window.Croniq || {};
 
   function localize(root) {
     const now = Date.now();
+    // Said once is enough, where the job's zone is the viewer's.
+    for (const node of root.querySelectorAll("[data-unless-zone]")) node.hidden = node.dataset.unlessZone === zone;
     for (const said of root.querySelectorAll("input[data-guessed-zone]")) tellZone(said);
     for (const node of root.querySelectorAll("time[data-instant]:not([data-told])")) {
       const ms = Date.parse(node.dateTime);

@@ -29,6 +29,7 @@ from scheduler.dashboard.pages import (
     text_in,
 )
 from scheduler.domain.trigger_fields import instant_of
+from scheduler.queries.job_zones import zones_of
 from scheduler.queries.letter_groups import LetterChoice, letter_groups, letter_lines, letter_story, workload
 from scheduler.services.letter_groups import MOST_REPLAYED, discard_letters, replay_letters
 from scheduler.services.letters import delete_letter, note_letter, replay_letter
@@ -48,7 +49,6 @@ def letter_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
         groups, total = letter_groups(choice, PAGE_GROUPS)
         rows = [(group, address("letters", {**chosen, "fingerprint": group.fingerprint or " "})) for group in groups]
         context |= {"groups": rows, "total": total, "more": total - len(groups)}
-        context |= {"letters_waiting": sum(group.waiting for group in groups)}
         return render(request, "dashboard/letters.html", context)
     lines = letter_lines(choice, PAGE_ROWS + 1, position_in(request, "before"))
     more = ""
@@ -57,6 +57,7 @@ def letter_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
         more = address("letters", {**chosen, "before": position_text(last.created_at, last.id)})
     context |= {
         "lines": lines[:PAGE_ROWS],
+        "zones": zones_of(line.job_key for line in lines[:PAGE_ROWS]),
         "more": more,
         "back": address("letters", {"job": choice.job_key, "q": choice.text}),
         "confirm": {what: address("letters-confirm", {**chosen, "do": what}) for what in WHAT},
@@ -71,6 +72,7 @@ def letter_page(request: HttpRequest, now: datetime, letter_id: UUID) -> HttpRes
         raise NotFound(f"There is no dead letter {letter_id}. It may have been replayed and thrown away.")
     context = {
         "letter": letter,
+        "zone": zones_of([letter.job_key]).get(letter.job_key, ""),
         "is_stale": letter.replayable_until is not None and now > letter.replayable_until,
         "metadata": json.dumps(letter.own_metadata, ensure_ascii=False, indent=2, sort_keys=True),
         "job_metadata": ", ".join(sorted(letter.job_metadata)),

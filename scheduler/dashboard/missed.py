@@ -16,6 +16,7 @@ from croniq_site.kernel.errors import CroniqError, InvalidInput, NotFound
 from croniq_site.kernel.text import is_printable_name
 from scheduler.dashboard.pages import action, actor_of, address, may_act, or_message, page, text_in
 from scheduler.dashboard.sentences import said
+from scheduler.queries.job_zones import zones_of
 from scheduler.queries.missed import closed_jobs, missed_jobs
 from scheduler.services.backfill import MOST_FIRES, Backfill, backfill
 from scheduler.services.missed_work import dismiss_missed, run_missed
@@ -49,6 +50,7 @@ def missed_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "window": window,
         "tabs": [(choice, address("missed", {"window": choice.key})) for choice in WINDOWS],
         "jobs": jobs[:MOST_JOBS],
+        "zones": zones_of(job.job_key for job in jobs[:MOST_JOBS]),
         "more": len(jobs) - MOST_JOBS,
         "fires": sum(job.count for job in jobs),
         "total": len(jobs),
@@ -71,6 +73,7 @@ def missed_job_page(request: HttpRequest, now: datetime, job_key: str) -> HttpRe
     would, refusal = _dry_run(request, job_key, job.first_at, job.last_at, now) if may_act(request.user) else (None, "")
     context = {
         "job": job,
+        "zone": zones_of([job_key]).get(job_key, ""),
         "window": window,
         "would": would,
         "instants": would.instants[-MOST_INSTANTS:] if would is not None else (),

@@ -63,7 +63,7 @@ def next_page(request: HttpRequest, now: datetime) -> HttpResponse:
     rows = rows_of(found.jobs, found.end)
     drawn = lanes(found, MOST_LANES)
     fires = sum(bucket.fires for bucket in found.buckets)
-    unlisted = [job for job in found.jobs if not job.coming]
+    unlisted = [job for job in found.jobs if job.fires and not job.coming]
     context = {
         "now": now,
         "title": _title(fires, window, found.is_exact),

@@ -22,7 +22,7 @@ from croniq_site.kernel.errors import InvalidInput
 from scheduler.domain.forecast import counts
 from scheduler.domain.occurrences import Fire, to_micro
 from scheduler.models import Job, Trigger
-from scheduler.queries.fires import schedule_of, trigger_fires
+from scheduler.queries.fires import schedule_of, trigger_fires, zone_of
 from scheduler.queries.forecast_rows import BrokenTrigger, Bucket, Coming, Forecast, JobForecast
 from scheduler.queries.gates import Gates
 from scheduler.queries.job_fires import skipped_ahead
@@ -282,16 +282,17 @@ class _Reading:
             hollow = list(islice(gates.hollow(), self.per_job)) if any(tally.blocked) else []
             self._firsts[key] = found, hollow
         found, hollow = self._firsts[key]
-        job = trigger.job
+        job, zone = trigger.job, zone_of(trigger)
         for fire in found:
             moved_from = fire.occurrence_at if fire.occurrence_at != fire.at else None
-            yield Coming(fire.at, job.job_key, trigger.pk, is_paused_at(job, fire.at), moved_from=moved_from)
+            is_paused = is_paused_at(job, fire.at)
+            yield Coming(fire.at, job.job_key, trigger.pk, is_paused, moved_from=moved_from, zone=zone)
         if hollow:
             self._destinations[trigger.pk] = gates.destination_of(trigger)
             calendar, policy = trigger.calendar.name, trigger.on_blocked
             for at, rule in hollow:
                 is_paused = is_paused_at(job, at)
-                yield Coming(at, job.job_key, trigger.pk, is_paused, True, calendar, rule, policy)
+                yield Coming(at, job.job_key, trigger.pk, is_paused, True, calendar, rule, policy, zone=zone)
 
     def _fires(self, trigger: Trigger, gates: Gates, count: int) -> list[Fire]:
         return trigger_fires(trigger, after=gates.first, until=gates.last, count=count, calendar=gates.calendar)

@@ -12,7 +12,7 @@ from uuid import UUID
 @dataclass(frozen=True, slots=True)
 class Coming:
     """A fire to come, or (``is_blocked``) an occurrence that the calendar does not let fire. ``is_skipped``: somebody
-    took this fire out; it counts nowhere.
+    took this fire out; it counts nowhere. ``zone`` is that of its schedule.
 
     ``moved_from``: the earliest occurrence that led to a fire elsewhere. Of a blocked one: ``rule`` names what closes
     the calendar ("" for a rule without a name), ``moved_to`` is where it goes, None if nowhere; with the policy
@@ -30,6 +30,7 @@ class Coming:
     moved_to: datetime | None = None
     moved_from: datetime | None = None
     is_skipped: bool = False
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,12 +33,16 @@ class LetterChoice:
 
 @dataclass(frozen=True)
 class LetterGroup:
-    """Letters with one fingerprint; ``waiting`` of them were not replayed. ``job_key`` is the first of ``jobs``."""
+    """Letters with one fingerprint: ``waiting`` of them are to be dealt with (as `waiting_letters`), ``of_deleted``
+    were not replayed and never will be, as their job is gone. ``job_key`` is the first of ``jobs``, of which
+    ``live_jobs`` are there."""
 
     fingerprint: str
     letters: int
     waiting: int
+    of_deleted: int
     jobs: int
+    live_jobs: int
     job_key: str
     oldest_at: datetime
     newest_at: datetime
@@ -98,8 +102,10 @@ def letter_groups(choice: LetterChoice, limit: int) -> tuple[list[LetterGroup], 
     groups = _chosen(choice).order_by().values("fingerprint")
     rows = groups.annotate(
         letters=Count("pk"),
-        waiting=Count("pk") - Count("run__replays"),
+        waiting=Count("pk", filter=Q(run__replays__isnull=True, job__deleted_at__isnull=True)),
+        of_deleted=Count("pk", filter=Q(run__replays__isnull=True, job__deleted_at__isnull=False)),
         jobs=Count("job", distinct=True),
+        live_jobs=Count("job", distinct=True, filter=Q(job__deleted_at__isnull=True)),
         job_key=Min("job__job_key"),
         oldest_at=Min("created_at"),
         newest_at=Max("created_at"),

@@ -281,5 +281,5 @@ def test_the_next_fires_say_whose_times_they_are(viewer):
     job = JobFactory(job_key="ops:backup")
     TriggerFactory(job=job, kind="cron", every=None, anchor_at=None, cron_expression="0 2 * * *", timezone="Asia/Tokyo")
     page = Page(viewer.get("/jobs/ops:backup"))
-    assert "Next fires Times are UTC ; in Asia/Tokyo on hover." in page.text
+    assert "Next fires Times are UTC ; in Asia/Tokyo on hover ." in page.text
     assert len(page.all("span", data_zone="")) == 1  # where the script names the viewer's own

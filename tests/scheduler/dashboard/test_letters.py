@@ -44,6 +44,25 @@ def test_equal_errors_are_one_group_over_all_jobs(viewer, backup, now):
     assert len(page.links("/letters?fingerprint=")) == 2
 
 
+def test_what_is_to_do_is_the_same_on_every_page_and_letters_of_deleted_jobs_are_marked(viewer, backup, now):
+    gone = JobFactory(job_key="ops:gone", deleted_at=now)
+    for job in (backup, backup, gone):
+        dead(job)
+    dead(gone, "KeyError: <n>")
+    replayed(dead(gone, "KeyError: <n>"))
+    page = Page(viewer.get("/letters"))
+    assert "exit code <n> 2 1 of a deleted job 3 ops:backup and 1 more" in page.text  # to do, marked, letters, jobs
+    assert "KeyError: <n> none 1 of a deleted job 2 ops:gone (deleted)" in page.text
+    assert "/jobs/ops:gone" not in page.links("/jobs/"), "the page of a deleted job is gone"
+    assert page.text.index("exit code <n>") < page.text.index("KeyError"), "what is to do is first"
+    assert "Dead letters 1 job ops:backup 2" in Page(viewer.get("/now")).text
+    assert "Dead letters 2 All its letters" in Page(viewer.get("/jobs/ops:backup")).text
+    group = Page(viewer.get("/letters?fingerprint=exit+code+<n>"))
+    assert len(group.links("/letters/0")) == 3, "as many as the group's number of letters"
+    assert group.text.count("ops:gone (deleted)") == group.text.count("its job is gone") == 1
+    assert "Replay 2 of 3 letters?" in Page(viewer.get("/letters/confirm?do=replay&fingerprint=exit+code+<n>")).text
+
+
 def test_the_group_with_the_most_to_do_is_first(viewer, backup, now):
     for _ in range(3):
         replayed(dead(backup, "all replayed"))

@@ -47,7 +47,7 @@ def test_fires_are_listed_with_a_countdown_that_needs_no_script(viewer):
 def test_what_a_calendar_blocks_is_hollow_with_its_rule_and_where_it_went(viewer, stocktaking):
     page = Page(viewer.get("/next?window=7d"))
     assert "Blocked by stocktaking of calendar shop: next is 2026-03-04 09:00:00 UTC" in page.text
-    assert "1 blocked by a calendar" in page.text
+    assert "1 occurrence blocked by a calendar" in page.text
     assert len(page.all("rect", class_="hollow")) == 1
     assert len(page.all("rect", class_="solid")) == 6
     assert len(page.all("line", class_="moved")) == 1
@@ -135,7 +135,7 @@ def test_lanes_and_rows_are_bounded(viewer, monkeypatch):
         TriggerFactory(job__job_key=f"ops:{number}", every=HOUR)
     page = Page(viewer.get("/next"))
     assert len(page.all("td", class_="lane")) == 2
-    assert "2 more jobs, which come later" in page.text
+    assert "2 more jobs come later than these." in page.text
     assert "The first 3 lines" in page.text
 
 
@@ -152,12 +152,20 @@ def test_where_the_fires_of_a_job_stop_being_listed_a_row_says_how_many_follow(v
     assert "from then on" not in Page(viewer.get("/next")).text
 
 
-def test_jobs_that_come_later_than_all_that_is_listed_are_counted(viewer, monkeypatch):
+@pytest.mark.parametrize(
+    ("hourly", "often", "said"),
+    [
+        (1, 0, "1 fire of 1 more job comes later than all of these."),
+        (2, 0, "2 fires of 2 more jobs come later than all of these."),
+        (0, 1, "2 fires of 1 more job come later than all of these."),
+    ],
+)
+def test_fires_and_jobs_that_come_later_than_all_that_is_listed_are_counted(viewer, monkeypatch, hourly, often, said):
     monkeypatch.setattr(forecasts, "MOST_LISTED", 2)
     TriggerFactory(job__job_key="ops:minutely", every=timedelta(minutes=1))
-    TriggerFactory(job__job_key="ops:hourly", every=HOUR)
-    text = Page(viewer.get("/next?window=1h")).text
-    assert "1 more job comes later than all of these: 1 fires." in text
+    for every in [HOUR] * hourly + [HOUR / 2] * often:
+        TriggerFactory(every=every)
+    assert said in Page(viewer.get("/next?window=1h")).text
 
 
 def test_a_pause_holds_fires_only_up_to_its_end(viewer, now):
@@ -165,7 +173,7 @@ def test_a_pause_holds_fires_only_up_to_its_end(viewer, now):
     TriggerFactory(job=job, every=HOUR)
     page = Page(viewer.get("/next"))
     assert "22 fires in the coming 24 hours" in page.text
-    assert "besides 2 of paused jobs, which do not start" in page.text
+    assert "fires (besides 2 fires that a pause holds back)" in page.text
     assert page.text.count("Would fire, but the job is paused then") == 2
     assert len(page.all("rect", class_="held")) == 2
     assert "ops:paused Paused until 2026-03-02 14:00:00 UTC" in page.text
