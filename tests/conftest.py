@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.test import TransactionTestCase
 
 # The same examples in every run: a red test is then somebody's change. RANDOM_EXAMPLES=1 looks for new ones.
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
@@ -22,6 +24,9 @@ if not os.environ.get("RANDOM_EXAMPLES"):
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 """A Monday noon without any change of clocks near it."""
 
+REALTIME = "realtime"
+BROWSER = Path(__file__).with_name("browser")
+"""All of its tests get the mark from its conftest.py."""
 DATABASE_FIXTURES = frozenset({"database", "db", "django_db_setup", "transactional_db"})
 
 
@@ -34,9 +39,26 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.CRONIQ_RATE_WRONG_KEYS = None
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For the realtime tier alone: read no file that has none of it. Most have none, and each of its processes reads
+    them all."""
+    return (config.getoption("markexpr") == REALTIME and not may_be_realtime(collection_path)) or None
+
+
+@functools.cache
+def may_be_realtime(path: Path) -> bool:
+    """Say whether a test in this file can have the mark; true of what is no file of tests."""
+    if not (path.name.startswith("test_") and path.suffix == ".py") or BROWSER in path.parents:
+        return True
+    return f"mark.{REALTIME}" in path.read_text(encoding="utf-8")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With --database-tests: keep what uses a database. Such a test asks for one, or pytest-django refuses it."""
+    for item in items:
+        if item.get_closest_marker(REALTIME) and not may_be_realtime(item.path):
+            raise pytest.UsageError(f"{item.nodeid} would be left out of the realtime tier: write the mark in its file")
     if not config.getoption("--database-tests"):
         return
     kept = [item for item in items if uses_database(item)]
@@ -90,11 +112,13 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 
 
 @pytest.fixture(scope="session", autouse=True)
-def flush_of_the_audit() -> Iterator[None]:
-    """Let the flush after a test empty the audit too, which the database refuses everybody else."""
+def emptied_after_tests() -> Iterator[None]:
+    """Let the flush after a test empty the audit too, which the database refuses everybody else, and be quick."""
     from tests.support.audit import flush_unguarded  # its models need what is not set up when this file is read
+    from tests.support.flush import teardown_of_tests
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", teardown_of_tests())
         operations = type(connection.ops)
         flush = operations.execute_sql_flush
         patch.setattr(operations, "execute_sql_flush", partialmethod(flush_unguarded, flush))

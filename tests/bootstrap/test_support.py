@@ -8,11 +8,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 
+from tests import conftest
 from tests.support import suite
 from tests.support.database import database_url
 from tests.support.polling import poll_until
@@ -154,6 +156,7 @@ def test_a_run_takes_nothing_from_the_callers_configuration_but_where_postgresql
         "DATABASE_URL_FILE": "secret",
         "CRONIQ_TIME_ZONE": "Asia/Tokyo",
         "DJANGO_SETTINGS_MODULE": "other",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "PGHOST": "production",
         BIN_VARIABLE: "/opt/pg/bin",
     }
@@ -169,9 +172,44 @@ def test_a_run_takes_nothing_from_the_callers_configuration_but_where_postgresql
     assert URL_VARIABLE not in child_environment(caller, sqlite, [sqlite], tmp_path)
 
 
+def test_a_database_that_is_done_with_a_tier_waits_for_no_other(tmp_path, monkeypatch, capsys):
+    """The slower one ends its first tier only once the quicker one is in its second."""
+    begun = tmp_path / "begun"
+    commands = {
+        "fast quick": "true",
+        "realtime quick": f"touch {begun}; exit 3",
+        "fast slow": f"for n in $(seq 600); do [ -e {begun} ] && exit; sleep 0.1; done; exit 1",
+        "realtime slow": "true",
+    }
+    monkeypatch.setattr(
+        suite, "_pytest_command", lambda tier, target, *_, **__: ["sh", "-c", commands[f"{tier} {target.name}"]]
+    )
+    targets = [Target(name, name, "sqlite:///x") for name in ("slow", "quick")]
+    ran = {run.title: counts for run, counts in suite._run_all(("fast", "realtime"), targets, tmp_path, ["named"])}
+    assert ran == {
+        "slow: fast tier": Counts(),
+        "quick: fast tier": Counts(),
+        "slow: realtime tier": Counts(),
+        "quick: realtime tier": Counts(failed=1),
+    }
+    capsys.readouterr()
+
+
+def test_a_realtime_test_that_its_tier_would_not_find_stops_the_run(tmp_path):
+    """Files are left out by their text: a mark that comes from elsewhere would take its test along."""
+    path = tmp_path / "test_sample.py"
+    item = SimpleNamespace(path=path, nodeid="sample", get_closest_marker=lambda name: name == conftest.REALTIME)
+    path.write_text("from elsewhere import waits\n@waits\ndef test(): pass\n")
+    with pytest.raises(pytest.UsageError, match="sample would be left out of the realtime tier"):
+        conftest.pytest_collection_modifyitems(None, [item])
+    assert not conftest.may_be_realtime(path)
+    conftest.may_be_realtime.cache_clear()
+    path.write_text("@pytest.mark.realtime\ndef test(): pass\n")
+    assert conftest.may_be_realtime(path)
+
+
 def test_a_run_without_a_browser_says_so_at_its_end(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(suite, "_targets", lambda *_: contextlib.nullcontext([]))
-    monkeypatch.setattr(suite, "_run_tier", lambda *_: [])
     monkeypatch.setenv("PATH", str(tmp_path))
     for tiers, is_said in ((("fast",), False), (("fast", "realtime"), True)):
         suite.run_suite((), tiers)

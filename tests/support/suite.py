@@ -13,8 +13,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support import browser, counting
@@ -26,6 +26,8 @@ DATABASES = (SQLITE, POSTGRESQL)
 TIERS = {"fast": "not realtime", "realtime": "realtime"}
 """Tier → pytest's -m expression, in the order in which they run."""
 PYTEST_NOTHING_COLLECTED = 5
+UNWANTED = ("DJANGO_SETTINGS_MODULE", "PYTHONDONTWRITEBYTECODE")
+"""The second costs each process of the run, and each that a test starts, the compilation of all that it imports."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,10 @@ def run_suite(databases: Sequence[str], tiers: Sequence[str], pytest_arguments: 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="croniq-suite-")))
         stack.enter_context(_terminated_like_interrupted())
         targets = list(stack.enter_context(_targets(databases, folder)))
-        for tier in tiers:
-            for target, counts in zip(targets, _run_tier(tier, targets, folder, pytest_arguments), strict=True):
-                _say(f"== {target.title}: {tier} tier: {counts}, {counts.skipped} skipped ==")
-                total += counts
+        runs = stack.enter_context(contextlib.closing(_run_all(tiers, targets, folder, pytest_arguments)))
+        for run, counts in runs:
+            _say(f"== {run.title}: {counts}, {counts.skipped} skipped ==")
+            total += counts
     if "realtime" in tiers and (lack := browser.missing()):
         _say(f"!!!! The browser tests did not run: {lack}. !!!!")
     if total.is_empty:
@@ -93,42 +95,107 @@ def _targets(databases: Sequence[str], folder: Path) -> Iterator[list[Target]]:
         yield targets
 
 
-def _run_tier(tier: str, targets: Sequence[Target], folder: Path, pytest_arguments: Sequence[str]) -> list[Counts]:
-    """Run one tier on all targets at once: the first writes straight to stdout, the others are shown after it."""
-    children: list[subprocess.Popen[bytes]] = []
-    try:
-        for place, target in enumerate(targets):
+@dataclass
+class _Run:
+    """One tier on one database. `output` is None for what writes straight to stdout; `child` comes with its turn."""
+
+    tier: str
+    target: Target
+    home: Path
+    command: Sequence[str]
+    env: Mapping[str, str]
+    output: Path | None
+    child: subprocess.Popen[bytes] | None = None
+    has_ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def title(self) -> str:
+        return f"{self.target.title}: {self.tier} tier"
+
+
+class _Lanes:
+    """A thread a database: it runs the tiers one after the other, and waits for no other database in between."""
+
+    def __init__(self, lanes: Sequence[Sequence[_Run]]) -> None:
+        self._lock = threading.Lock()
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._is_stopped = False
+        self._threads = [threading.Thread(target=self._run, args=(lane,), name="lane") for lane in lanes]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Start nothing more, and end what runs."""
+        with self._lock:
+            self._is_stopped = True
+        _end(self._children)
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+
+    def _run(self, lane: Sequence[_Run]) -> None:
+        try:
+            for run in lane:
+                if (child := self._start(run)) is not None:
+                    child.wait()
+                    run.has_ended.set()
+        finally:
+            for run in lane:
+                run.has_ended.set()
+
+    def _start(self, run: _Run) -> subprocess.Popen[bytes] | None:
+        with self._lock, contextlib.ExitStack() as stack:
+            if self._is_stopped:
+                return None
+            output = stack.enter_context(run.output.open("wb")) if run.output else None
+            run.child = subprocess.Popen(
+                run.command,
+                cwd=ROOT,
+                env=run.env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT if output else None,
+            )
+            self._children.append(run.child)
+            return run.child
+
+
+def _run_all(
+    tiers: Sequence[str], targets: Sequence[Target], folder: Path, pytest_arguments: Sequence[str]
+) -> Generator[tuple[_Run, Counts]]:
+    """Run the tiers on all targets at once and yield what each did, tier by tier, after its output has been shown.
+
+    The very first writes straight to stdout, the others are shown after it.
+    """
+    lanes: list[list[_Run]] = []
+    for place, target in enumerate(targets):
+        lanes.append([])
+        for tier in tiers:
             home = folder / f"{tier}-{target.name}"
             home.mkdir()
-            output = None if place == 0 else (home / "output").open("wb")
-            if place == 0:
-                _say(f"\n== {target.title}: {tier} tier ==")
-            children.append(
-                subprocess.Popen(
-                    _pytest_command(tier, target, pytest_arguments, is_first=place == 0),
-                    cwd=ROOT,
-                    env=child_environment(os.environ, target, targets, home),
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT if output else None,
-                )
-            )
-            if output:
-                output.close()
-        for place, (target, child) in enumerate(zip(targets, children, strict=True)):
-            if place > 0:
-                _say(f"\n== {target.title}: {tier} tier (ran at the same time) ==")
-                _follow(folder / f"{tier}-{target.name}" / "output", child)
-            child.wait()
-    except BaseException:
-        _end(children)
-        raise
-    return [
-        read_counts(
-            folder / f"{tier}-{target.name}" / "counts.json", child.returncode, may_be_empty=bool(pytest_arguments)
-        )
-        for target, child in zip(targets, children, strict=True)
-    ]
+            is_shown = place == 0 and tier == tiers[0]
+            command = _pytest_command(tier, target, pytest_arguments, is_first=place == 0)
+            env = child_environment(os.environ, target, targets, home)
+            lanes[-1].append(_Run(tier, target, home, command, env, None if is_shown else home / "output"))
+    running = _Lanes(lanes)
+    try:
+        if lanes:
+            _say(f"\n== {lanes[0][0].title} ==")
+        running.start()
+        for number in range(len(tiers)):
+            for lane in lanes:
+                run = lane[number]
+                if run.output is None:
+                    run.has_ended.wait()
+                else:
+                    _say(f"\n== {run.title} (ran at the same time) ==")
+                    _follow(run.output, run.has_ended)
+                status = run.child.returncode if run.child else 1
+                yield run, read_counts(run.home / "counts.json", status, may_be_empty=bool(pytest_arguments))
+    finally:
+        running.stop()
 
 
 def _pytest_command(tier: str, target: Target, pytest_arguments: Sequence[str], *, is_first: bool) -> list[str]:
@@ -153,7 +220,7 @@ def child_environment(
         name: value
         for name, value in environment.items()
         # Nor is it a part of the run that a test of ours starts it from.
-        if not name.startswith(("CRONIQ_", "DATABASE_URL", "PG", "PYTEST_XDIST")) and name != "DJANGO_SETTINGS_MODULE"
+        if not name.startswith(("CRONIQ_", "DATABASE_URL", "PG", "PYTEST_XDIST")) and name not in UNWANTED
     }
     if BIN_VARIABLE in environment:
         kept[BIN_VARIABLE] = environment[BIN_VARIABLE]
@@ -183,17 +250,18 @@ def read_counts(path: Path, exit_status: int, *, may_be_empty: bool) -> Counts:
     return counts
 
 
-def _follow(path: Path, child: subprocess.Popen[bytes]) -> None:
-    """Copy a child's output to stdout as it grows, until the child has ended and all is copied."""
-    pause = threading.Event()
+def _follow(path: Path, has_ended: threading.Event) -> None:
+    """Copy an output to stdout as it grows, from when there is one, until its run has ended and all is copied."""
+    while not path.exists() and not has_ended.wait(0.2):
+        pass
+    if not path.exists():
+        return
     with path.open("rb") as output:
-        while True:
-            has_ended = child.poll() is not None
+        is_over = False
+        while not is_over:
+            is_over = has_ended.wait(0.2)
             shutil.copyfileobj(output, sys.stdout.buffer)
             sys.stdout.flush()
-            if has_ended:
-                return
-            pause.wait(0.2)
 
 
 def _end(children: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -9,6 +9,7 @@ LAUNCHER = "tests/support/postgres.py"
 DECISIONS = "tests/bootstrap/test_decisions.py"
 SET_UP = "tests/bootstrap/test_set_up.py"
 SUPPORT = "tests/bootstrap/test_support.py"
+FLUSH = "tests/bootstrap/test_flush.py"
 POSTGRES = "tests/bootstrap/test_postgres_launcher.py"
 
 RECORDS = [
@@ -109,6 +110,40 @@ RECORDS = [
             "tests/bootstrap/test_command.py::test_both_databases_run_and_say_so_and_the_total_stands_alone_at_the_end"
         ],
         database="sqlite",
+    ),
+    Mutation(
+        name="suite-databases-wait-for-no-other",
+        mechanism="A database that is done with one tier goes on with the next, whatever the other one does.",
+        file="tests/support/suite.py",
+        old='args=(lane,), name="lane") for lane in lanes]',
+        new='args=([run for lane in lanes for run in lane],), name="lane")]',
+        red=[f"{SUPPORT}::test_a_database_that_is_done_with_a_tier_waits_for_no_other"],
+        database="sqlite",
+    ),
+    Mutation(
+        name="suite-loses-no-realtime-test",
+        mechanism="A realtime test in a file that its tier does not read stops every run.",
+        file="tests/conftest.py",
+        old="if item.get_closest_marker(REALTIME) and not may_be_realtime(item.path):",
+        new="if False:",
+        red=[f"{SUPPORT}::test_a_realtime_test_that_its_tier_would_not_find_stops_the_run"],
+        database="sqlite",
+    ),
+    Mutation(
+        name="flush-makes-anew-what-was-changed",
+        mechanism="After a test that changed what a whole flush leaves, the database is flushed as a whole.",
+        file="tests/support/flush.py",
+        old="                if any(_rows(cursor, connection, table) != rows for table, rows in self.left.items()):",
+        new="                if False:",
+        red=[f"{FLUSH}::test_what_a_test_has_changed_of_it_is_made_anew"],
+    ),
+    Mutation(
+        name="flush-takes-the-audit-too",
+        mechanism="What a test has committed is gone after it, the audit too, which is guarded.",
+        file="tests/support/flush.py",
+        old="                if AUDIT in filled:",
+        new="                if False:",
+        red=[f"{FLUSH}::test_what_a_test_has_committed_is_gone_and_what_a_whole_flush_leaves_is_there"],
     ),
     Mutation(
         name="suite-takes-no-configuration-from-the-caller",
