@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db.migrations import Migration, operations
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
@@ -25,6 +26,17 @@ TAKES_AWAY = (
     operations.RenameField,
     operations.RenameModel,
 )
+BIG = {
+    ("runners", "auditevent"),
+    ("scheduler", "attempt"),
+    ("scheduler", "deadletter"),
+    ("scheduler", "queueentry"),
+    ("scheduler", "run"),
+    ("scheduler", "runlog"),
+    ("scheduler", "skippedspan"),
+}
+"""Tables that grow with what runs: to build an index takes minutes there, and whoever writes waits for its end."""
+BESIDE = "writers wait while its index is built: AddIndexBesideWriters, in a migration with atomic = False"
 OPAQUE = (operations.RunPython, operations.RunSQL)
 
 
@@ -45,7 +57,7 @@ def refusals(migration: Migration, state: ProjectState) -> dict[str, str]:
     for operation in migration.operations:
         parts = getattr(operation, "database_operations", [operation])
         for part in parts:
-            reason = None if _model(part) in new else _refusal(part, migration.app_label, state)
+            reason = None if _model(part) in new else _refusal(part, migration, state)
             if reason:
                 found[f"{migration.app_label}.{migration.name}: {part.describe()}"] = reason
             if isinstance(part, operations.CreateModel):
@@ -59,7 +71,10 @@ def _model(operation: Operation) -> str:
     return name.lower()
 
 
-def _refusal(operation: Operation, app: str, state: ProjectState) -> str | None:
+def _refusal(operation: Operation, migration: Migration, state: ProjectState) -> str | None:
+    app = migration.app_label
+    if (app, _model(operation)) in BIG and _locks_writers(operation, migration, state):
+        return BESIDE
     if isinstance(operation, TAKES_AWAY):
         return "the version before still reads and writes it"
     if isinstance(operation, operations.AddConstraint):
@@ -71,6 +86,21 @@ def _refusal(operation: Operation, app: str, state: ProjectState) -> str | None:
     if isinstance(operation, operations.AlterField):
         return _narrower(state.models[app, operation.model_name_lower].fields[operation.name], operation.field)
     return None
+
+
+def _locks_writers(operation: Operation, migration: Migration, state: ProjectState) -> bool:
+    if isinstance(operation, operations.AddIndex):
+        return not isinstance(operation, AddIndexConcurrently) or migration.atomic
+    if isinstance(operation, operations.AddField):
+        return _is_indexed(operation.field)
+    if isinstance(operation, operations.AlterField):
+        old = state.models[migration.app_label, operation.model_name_lower].fields[operation.name]
+        return _is_indexed(operation.field) and not _is_indexed(old)
+    return False
+
+
+def _is_indexed(field: Field) -> bool:
+    return field.db_index or field.unique
 
 
 def _has_a_value(field: Field) -> bool:

@@ -9,9 +9,11 @@ from django.db import connection, models
 from django.db.migrations import Migration, operations
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ProjectState
+from django.test.utils import CaptureQueriesContext
 
+from croniq_site.kernel.indexes import AddIndexBesideWriters
 from tests import factories
-from tests.schema.additive import APPS, FIRST_RELEASE, is_after, ordered, refusals
+from tests.schema.additive import APPS, BESIDE, BIG, FIRST_RELEASE, is_after, ordered, refusals
 from tests.schema.test_factories import ALL
 
 LOOKED_AT: dict[str, str] = {
@@ -104,6 +106,62 @@ def test_what_the_version_before_could_not_live_with_is_refused(operation, reaso
     said = list(refusals(migration, state).values())
     assert len(said) == (reason is not None)
     assert not said or reason in said[0]
+
+
+def index_of(made: type[operations.AddIndex], model: str) -> operations.AddIndex:
+    return made(model, models.Index(fields=["name"], name="thing_by_name"))
+
+
+@pytest.mark.parametrize(
+    ("operation", "is_atomic", "is_refused"),
+    [
+        (index_of(operations.AddIndex, "run"), True, True),
+        (index_of(operations.AddIndex, "run"), False, True),
+        (index_of(AddIndexBesideWriters, "run"), True, True),
+        (index_of(AddIndexBesideWriters, "run"), False, False),
+        (index_of(operations.AddIndex, "trigger"), True, False),
+        (operations.AddField("run", "size", models.IntegerField(null=True, db_index=True)), True, True),
+        (operations.AddField("run", "size", models.CharField(max_length=9, null=True, unique=True)), True, True),
+        (operations.AddField("run", "size", models.IntegerField(null=True)), True, False),
+        (operations.AlterField("run", "name", models.CharField(max_length=10, db_index=True)), True, True),
+        (operations.AlterField("run", "held", models.CharField(max_length=20, db_default="")), True, False),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, operations.base.Operation) else str(value),
+)
+def test_an_index_of_a_big_table_is_built_beside_those_who_write_it(operation, is_atomic, is_refused):
+    state = ProjectState()
+    for name in ("Run", "Trigger"):
+        operations.CreateModel(name, list(OLD.items())).state_forwards("scheduler", state)
+    migration = Migration("9999_later", "scheduler")
+    migration.operations, migration.atomic = [operation], is_atomic
+    assert list(refusals(migration, state).values()) == [BESIDE] * is_refused
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_index_comes_and_goes_beside_those_who_write(database):
+    state = MigrationLoader(connection).project_state()
+    before, index = state.clone(), models.Index(fields=["runner_id"], name="run_of_a_test")
+    operation = AddIndexBesideWriters("run", index)
+    operation.state_forwards("scheduler", state)
+
+    def names() -> set[str]:
+        with connection.cursor() as cursor:
+            return set(connection.introspection.get_constraints(cursor, "scheduler_run"))
+
+    with CaptureQueriesContext(connection) as asked:
+        with connection.schema_editor(atomic=False) as editor:
+            operation.database_forwards("scheduler", editor, before, state)
+        there = "run_of_a_test" in names()
+        with connection.schema_editor(atomic=False) as editor:
+            operation.database_backwards("scheduler", editor, state, before)
+    assert there
+    assert "run_of_a_test" not in names()
+    said = [query["sql"] for query in asked.captured_queries if "INDEX" in query["sql"]]
+    assert all(("CONCURRENTLY" in sql) == (database == "postgresql") for sql in said)
+
+
+def test_the_big_tables_are_there():
+    assert {(made._meta.model._meta.app_label, made._meta.model._meta.model_name) for made in ALL} >= BIG
 
 
 def test_what_the_same_migration_makes_is_its_own():

@@ -49,4 +49,12 @@ RECORDS = [
         new="_refusal(",
         red=[HERE + "test_what_the_same_migration_makes_is_its_own"],
     ),
+    Mutation(
+        name="additive-big-tables-are-not-locked",
+        mechanism="A later migration that lets writers wait while an index of a big table is built is refused.",
+        file=RULES,
+        old="        return not isinstance(operation, AddIndexConcurrently) or migration.atomic\n",
+        new="        return False\n",
+        red=[HERE + "test_an_index_of_a_big_table_is_built_beside_those_who_write_it"],
+    ),
 ]
