@@ -1,4 +1,7 @@
-"""`clients/django-tasks` in its example project: a Django of its own, in processes of its own, a real server."""
+"""`clients/django-tasks` in its example project: a Django of its own, in processes of its own, a real server.
+
+``CRONIQ_TASKS_PYTHON``: the interpreter of those processes, for other versions of Django (see docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,16 @@ from tests.support.polling import poll_until
 
 pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 CLIENT = ROOT / "clients/django-tasks"
+PYTHON = os.environ.get("CRONIQ_TASKS_PYTHON", sys.executable)
 PRODUCER = """
 import json, sys
+from datetime import timedelta
+from django.utils import timezone
 from shop import tasks
+from tests.clients.warehouse.tasks import drop
+soon = tasks.attempt_number.using(run_after=timezone.now() + timedelta(seconds=2), priority=9)
 calls = [(tasks.total, ([9.5, 3],), {"discount": 0.5}), (tasks.confirm, (7,), {}), (tasks.charge, (8,), {}),
-         (tasks.attempt_number, (), {})]
+         (soon, (), {}), (drop, (), {})]
 print(json.dumps([task.enqueue(*args, **kwargs).id for task, args, kwargs in calls]))
 """
 READER = """
@@ -33,7 +41,8 @@ print(json.dumps({
     "path": result.task.module_path, "status": result.status, "args": result.args, "kwargs": result.kwargs,
     "value": result.return_value if result.status == "SUCCESSFUL" else None,
     "errors": [[error.exception_class.__name__, error.traceback] for error in result.errors],
-    "attempts": result.attempts, "finished": result.finished_at is not None,
+    "attempts": result.attempts, "finished": result.finished_at is not None, "workers": result.worker_ids,
+    "late": str(result.started_at - result.task.run_after) if result.started_at and result.task.run_after else None,
 }))
 """
 
@@ -58,34 +67,36 @@ print(json.dumps({"id": id, "answers": answers.count("/v1/trigger")}))
 
 
 class Shop:
-    """The example project, with the key that a producer and a worker need."""
+    """The example project, with the keys that its README says: of a producer, of a worker, of a deployment."""
 
     def __init__(self, site, directory: Path) -> None:
         self.site = site
-        scopes = ("jobs:read", "jobs:write", "jobs:trigger", "jobs:register", "executions:read")
+        self.worker_key = site.key("work:poll", "work:ack", "work:renew", "work:events")
+        self.sync_key = site.key("jobs:read", "jobs:write", "jobs:register", "schedules:write")
         self.env = {
             "CRONIQ_URL": site.base_url,
-            "CRONIQ_API_KEY": site.key(*scopes, "work:poll", "work:ack", "work:events"),
+            "CRONIQ_API_KEY": site.key("jobs:trigger", "jobs:write", "jobs:read", "executions:read"),
             "SHOP_DATABASE": str(directory / "shop.sqlite3"),
             "DJANGO_SETTINGS_MODULE": "tests.clients.warehouse.settings",
             "PYTHONPATH": os.pathsep.join([str(CLIENT), str(CLIENT / "example"), str(ROOT)]),
             "CRONIQ_RUNNER_DATA_DIR": str(directory),
         }
 
-    def manage(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(CLIENT / "example/manage.py"), *argv]
-        return subprocess.run(command, env={**self._clean(), **self.env}, capture_output=True, text=True, check=False)
+    def manage(self, key: str, *argv: str) -> subprocess.CompletedProcess[str]:
+        command = [PYTHON, str(CLIENT / "example/manage.py"), *argv]
+        env = {**self._clean(), **self.env, "CRONIQ_API_KEY": key}
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
     def says(self, code: str, *argv: str):
         whole = f"import django; django.setup()\n{code}"
-        command = [sys.executable, "-c", whole, *argv]
+        command = [PYTHON, "-c", whole, *argv]
         done = subprocess.run(command, env={**self._clean(), **self.env}, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def work(self, *argv: str) -> subprocess.Popen:
-        manage = str(CLIENT / "example/manage.py")
-        return self.site.start(sys.executable, manage, "croniq_worker", "--runner-id", "shop-1", *argv, **self.env)
+        env = {**self.env, "CRONIQ_API_KEY": self.worker_key}
+        return self.site.start(PYTHON, str(CLIENT / "example/manage.py"), "croniq_worker", *argv, **env)
 
     def result(self, run_id: str):
         return self.says(READER, run_id)
@@ -104,7 +115,7 @@ def shop(tmp_path, database):
 
 
 def test_tasks_of_a_django_project_are_run_and_scheduled_by_croniq(shop):
-    total, confirm, charge, attempt = shop.says(PRODUCER)
+    total, confirm, charge, attempt, drop = shop.says(PRODUCER)
     assert shop.result(total) | {"status": ""} == {
         "path": "shop.tasks.total",
         "status": "",
@@ -114,24 +125,33 @@ def test_tasks_of_a_django_project_are_run_and_scheduled_by_croniq(shop):
         "errors": [],
         "attempts": 0,
         "finished": False,
+        "workers": [],
+        "late": None,
     }
-    synced = shop.manage("croniq_sync")
+    synced = shop.manage(shop.sync_key, "croniq_sync")
     assert synced.returncode == 0, synced.stderr
     assert synced.stdout == "shop-schedule:often:shop.tasks.report: 2s\n"
-    again = shop.manage("croniq_sync", "--prune")
+    again = shop.manage(shop.sync_key, "croniq_sync", "--prune")
     assert again.stdout == synced.stdout, "what is the same is left alone"
 
-    worker = shop.work()
-    ids = [total, confirm, charge, attempt]
+    worker, post = shop.work("--queue", "default"), shop.work("--queue", "mail")
+    ids = [total, confirm, charge, attempt, drop]
     poll_until(
         lambda: not Run.objects.filter(pk__in=ids, verdict__isnull=True).exists(),
         PATIENCE_SECONDS,
-        what="all four tasks have ended",
+        what="all five tasks have ended",
     )
     assert shop.result(total)["value"] == 6.25
     assert shop.result(total)["attempts"] == 1
     assert shop.result(confirm)["value"] == "order 7 is on its way"
-    assert shop.result(attempt)["value"] == 1
+    soon = shop.result(attempt)
+    assert (soon["value"], soon["late"][0]) == (1, "0"), "it began at its instant or after it"
+    assert Run.objects.get(pk=attempt).job.priority == 9
+    posted = shop.result(confirm)["workers"]
+    assert (len(posted), set(posted) & set(soon["workers"])) == (1, set()), "each queue has its worker"
+    dropped = shop.result(drop)["errors"]
+    assert [(name, "half ?" in told) for name, told in dropped] == [("ValueError", True)]
+    assert "half ?" in RunLog.objects.filter(run_id=drop).values_list("message", flat=True)
     failed = shop.result(charge)
     assert (failed["status"], failed["finished"]) == ("FAILED", True)
     ((name, traceback),) = failed["errors"]
@@ -152,7 +172,10 @@ def test_tasks_of_a_django_project_are_run_and_scheduled_by_croniq(shop):
     value = shop.result(str(scheduled.pk))["value"]
     assert value == f"EUR until {scheduled.scheduled_for.isoformat()}"
 
-    assert shop.site.stop(worker, signal.SIGTERM) == 0, shop.site.log_of(worker)
+    for process in (worker, post):
+        assert shop.site.stop(process, signal.SIGTERM) == 0, shop.site.log_of(process)
+    poor = shop.manage(shop.sync_key, "croniq_worker")
+    assert (poor.returncode, "lacks the scope work:poll" in poor.stderr) == (1, True), poor.stderr
 
 
 def test_a_lost_answer_makes_no_second_run_and_only_declared_tasks_of_installed_apps_are_run(shop):
@@ -181,12 +204,13 @@ def test_a_lost_answer_makes_no_second_run_and_only_declared_tasks_of_installed_
     assert errors["shop.tasks.gone"].startswith("'shop.tasks.gone' is not there")
 
 
-def test_a_cancelled_run_is_its_tasks_until_its_thread_has_ended(shop, tmp_path):
+def test_a_cancelled_run_is_its_tasks_until_its_thread_has_ended_and_what_a_worker_leaves_is_run_again(shop, tmp_path):
     enqueues = f"id = tasks.pack.enqueue({str(tmp_path)!r}).id"
     call = f"import json\nfrom tests.clients.warehouse import tasks\n{enqueues}\nprint(json.dumps(id))"
+    begun, may_end = tmp_path / "begun", tmp_path / "may-end"
     run_id = shop.says(call)
-    shop.work()
-    poll_until((tmp_path / "begun").exists, PATIENCE_SECONDS, what="the task has begun")
+    worker = shop.work()
+    poll_until(begun.exists, PATIENCE_SECONDS, what="the task has begun")
     with shop.site.http(shop.site.key()) as api:
         assert api.post(f"/v1/executions/{run_id}/cancel").json()["delivered_via_runner"] is True
         # The answer that brings the next task brings the cancel, or comes after it; so does that of the one after it.
@@ -198,6 +222,24 @@ def test_a_cancelled_run_is_its_tasks_until_its_thread_has_ended(shop, tmp_path)
                 what="another task has ended",
             )
         assert QueueEntry.objects.filter(run_id=run_id, state=QueueEntry.State.STOPPING).exists()
-        (tmp_path / "may-end").touch()
+        may_end.touch()
         poll_until(lambda: not QueueEntry.objects.filter(run_id=run_id).exists(), PATIENCE_SECONDS, what="it is over")
     assert shop.result(run_id)["errors"][0][0] == "EndedWithoutException"
+
+    # Killed, and ended in the middle for want of time: the next worker has its name, and so its runs, at once.
+    for path in (begun, may_end):
+        path.unlink()
+    run_id = shop.says(call)
+    poll_until(begun.exists, PATIENCE_SECONDS, what="the task has begun")
+    assert shop.result(run_id)["status"] == "RUNNING"
+    shop.site.stop(worker, signal.SIGKILL)
+    begun.unlink()
+    worker = shop.work("--drain-timeout", "0")
+    poll_until(begun.exists, PATIENCE_SECONDS, what="the task has begun again")
+    assert shop.site.stop(worker, signal.SIGTERM) == 1, shop.site.log_of(worker)
+    assert f"left to other workers: {run_id}" in shop.site.log_of(worker)
+    may_end.touch()
+    shop.work()
+    poll_until(lambda: Run.objects.get(pk=run_id).verdict, PATIENCE_SECONDS, what="it has ended")
+    result = shop.result(run_id)
+    assert (result["status"], result["value"], result["attempts"]) == ("SUCCESSFUL", "packed", 3)

@@ -6,14 +6,19 @@ import os
 import time
 import uuid
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import httpx
 
 PATIENCE_SECONDS = 15.0
 """How long a server that restarts is waited for."""
-_RETRY_SECONDS = 0.25
+RETRY_SECONDS = 0.25
+REQUEST_SECONDS = 10.0
+PAGE_ROWS = 500
 _AWAY = {502, 503, 504}
+_NEVER = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+"""No waiting mends an address without a scheme, or a key that no header can carry."""
 
 
 class CroniqRefused(Exception):
@@ -27,7 +32,7 @@ class CroniqRefused(Exception):
         said = said if isinstance(said, dict) else {}
         self.status, self.code = answer.status_code, str(said.get("error", ""))
         fields = "; ".join(f"{name}: {' '.join(texts)}" for name, texts in (said.get("fields") or {}).items())
-        super().__init__(" ".join(filter(None, [f"{self.status}", str(said.get("message", "")), fields])))
+        super().__init__(f"{self.status} {fields or said.get('message') or answer.reason_phrase}")
 
 
 class Api:
@@ -38,41 +43,51 @@ class Api:
         self._client: tuple[int, httpx.Client] | None = None
 
     def get(self, path: str, **params: Any) -> Any:
-        return self._ask("GET", path, params=params)
+        # Without any, None: an empty dict would take away those that the path has.
+        return self._ask("GET", path, params=params or None)
 
     def pages(self, path: str, **params: Any) -> Iterator[Any]:
         """Yield the rows of a list, a page at a time."""
-        page = self.get(path, page_size=500, **params)
+        page = self.get(path, page_size=PAGE_ROWS, **params)
         while True:
             yield from page["results"]
             if page["next"] is None:
                 return
             page = self.get(page["next"])
 
-    def post(self, path: str, body: dict[str, Any]) -> Any:
+    def post(self, path: str, body: Any) -> Any:
         """Only for what may be said twice: an answer that is lost is asked for again."""
         return self._ask("POST", path, json=body)
+
+    def put(self, path: str, body: dict[str, Any]) -> Any:
+        return self._ask("PUT", path, json=body)
 
     def delete(self, path: str) -> Any:
         return self._ask("DELETE", path)
 
-    def trigger(self, job_key: str, metadata: dict[str, Any]) -> str:
-        """Make one run, also where an answer is lost on its way; return its id."""
+    def trigger(self, job_key: str, metadata: dict[str, Any], run_at: datetime | None = None) -> str:
+        """Make one run, also where an answer is lost on its way; return its id. ``run_at`` (aware) None: due now."""
         body = {"job_key": job_key, "metadata": metadata, "idempotency_key": str(uuid.uuid4())}
+        if run_at is not None:
+            body["run_at"] = run_at.isoformat()
         return self.post("/v1/trigger", body)["execution_id"]
 
     def _ask(self, method: str, path: str, **more: Any) -> Any:
         ends_at = time.monotonic() + PATIENCE_SECONDS
         while True:
+            # One that hangs has what is left and no more, but enough to be answered at all.
+            seconds = max(1.0, min(REQUEST_SECONDS, ends_at - time.monotonic()))
             try:
-                answer = self._http().request(method, path, **more)
+                answer = self._http().request(method, path, timeout=seconds, **more)
+            except _NEVER:
+                raise
             except httpx.TransportError:
                 if time.monotonic() > ends_at:
                     raise
             else:
                 if answer.status_code not in _AWAY or time.monotonic() > ends_at:
                     break
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(RETRY_SECONDS)
         if answer.is_success:
             return answer.json() if answer.content else None
         raise CroniqRefused(answer)
@@ -80,5 +95,5 @@ class Api:
     def _http(self) -> httpx.Client:
         if self._client is None or self._client[0] != os.getpid():
             head = {"Authorization": f"ApiKey {self._key}"}
-            self._client = os.getpid(), httpx.Client(base_url=self._url, headers=head, timeout=10)
+            self._client = os.getpid(), httpx.Client(base_url=self._url, headers=head)
         return self._client[1]

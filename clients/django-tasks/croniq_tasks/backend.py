@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
+from django.utils import timezone
 
 from croniq_tasks.api import Api, CroniqRefused
 from croniq_tasks.compat import (
@@ -40,15 +41,18 @@ class EndedWithoutException(Exception):
 class CroniqBackend(BaseTaskBackend):
     """Enqueues by triggering a Croniq job of the task's own, made on first use; the id of a result is the run's.
 
-    Options: ``url`` and ``api_key`` (scopes jobs:trigger, executions:read, jobs:write for jobs that are not there yet),
-    ``prefix`` (default "task"), ``job`` (fields of every job, such as ``{"timeout": "1h", "max_retries": 2}``).
+    Options: ``url`` and ``api_key`` (scopes jobs:trigger, jobs:write for jobs that are not there yet, executions:read
+    and jobs:read for results), ``prefix`` (default "task"), ``job`` (fields of every job, such as
+    ``{"timeout": "1h", "max_retries": 2}``).
 
     A task that is enqueued inside a transaction may start before its commit: `transaction.on_commit` is the way, as
     with every backend.
     """
 
     supports_async_task = True
+    supports_defer = True
     supports_get_result = True
+    supports_priority = True
 
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
@@ -58,23 +62,43 @@ class CroniqBackend(BaseTaskBackend):
                 f"TASKS[{alias!r}]['OPTIONS'] has url and api_key, and of the rest only {', '.join(sorted(OPTIONS))}"
                 + (f"; not {', '.join(sorted(unknown))}." if unknown else ".")
             )
+        if not self.options["url"].startswith(("http://", "https://")):
+            raise ImproperlyConfigured(f"TASKS[{alias!r}]['OPTIONS']['url'] begins with https:// (or http://).")
         self.naming = Naming(self.options.get("prefix", "task"))
         self.job_fields: dict[str, Any] = dict(self.options.get("job", {}))
-        self.api = Api(self.options["url"], self.options["api_key"])
+        # A key that was read from a file ends with its line.
+        self.api = Api(self.options["url"], self.options["api_key"].strip())
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         self.validate_task(task)
         call = Call(task.module_path, normalize_json(list(args)), normalize_json(dict(kwargs)))
-        job_key = self.naming.job_key(task.queue_name, call.path)
+        job_key = self.naming.job_key(task.queue_name, call.path, task.priority)
+        run_at = task.run_after
+        if run_at is not None and timezone.is_naive(run_at):
+            run_at = timezone.make_aware(run_at)
         try:
-            run_id = self.api.trigger(job_key, call.metadata())
+            run_id = self.api.trigger(job_key, call.metadata(), run_at)
         except CroniqRefused as refusal:
             if refusal.status != 404:
                 raise
             # The first of its kind. Twice the same job is one, so two that come here at once do no harm.
-            self.api.post("/v1/jobs", self.naming.job(task.queue_name, call.path, self.job_fields))
-            run_id = self.api.trigger(job_key, call.metadata())
-        result = self._result(self._execution(run_id), task, call, [])
+            self.api.post("/v1/jobs", self.naming.job(task.queue_name, call.path, self.job_fields, task.priority))
+            run_id = self.api.trigger(job_key, call.metadata(), run_at)
+        # Nothing is asked that may fail: the run is made, and who is told otherwise enqueues it once more.
+        result = TaskResult(
+            task=task,
+            id=run_id,
+            status=TaskResultStatus.READY,
+            enqueued_at=timezone.now(),
+            started_at=None,
+            last_attempted_at=None,
+            finished_at=None,
+            args=call.args,
+            kwargs=call.kwargs,
+            backend=self.alias,
+            errors=[],
+            worker_ids=[],
+        )
         task_enqueued.send(type(self), task_result=result)
         return result
 
@@ -84,13 +108,24 @@ class CroniqBackend(BaseTaskBackend):
         metadata = execution["metadata"] or self.api.get(f"/v1/jobs/{execution['job_key']}")["metadata"]
         try:
             call = Call.of(metadata)
-            task = call.task(self.alias)
+            task = call.task(self.alias, *(self.naming.queue_and_priority(execution["job_key"]) or ()))
         except RefusedCall as refusal:
             raise TaskResultMismatch(str(refusal)) from refusal
-        lines = [] if execution["state"] in ("queued", "claimed") else self._last_lines(result_id)
-        return self._result(execution, task, call, lines)
+        if task.run_after is None and execution["kind"] == "triggered":
+            asked_for = _instant(execution["scheduled_for"])
+            if asked_for > _instant(execution["created_at"]):
+                task = task.using(run_after=asked_for)
+        has_ended = any(attempt["ended_at"] for attempt in execution["attempts"])
+        return self._result(execution, task, call, self._last_lines(result_id) if has_ended else [])
 
     def check(self, **kwargs: Any) -> Iterable[checks.CheckMessage]:
+        for queue in sorted(self.queues):
+            if ":" in queue or "/" in queue:
+                yield checks.Error(
+                    f"The queue {queue!r} cannot be a part of a job's key.",
+                    hint="Name it without colons and slashes.",
+                    id="croniq_tasks.E001",
+                )
         if self.options["url"].startswith("http://") and not self.options.get("allow_insecure_http"):
             host = self.options["url"].removeprefix("http://").split("/")[0].split(":")[0]
             if host not in ("localhost", "127.0.0.1", "[::1]"):

@@ -10,7 +10,7 @@ from datetime import datetime
 @dataclass(frozen=True, slots=True)
 class CurrentRun:
     """``scheduled_for``: the instant that the schedule meant (aware), the same in each attempt and replay; of a task
-    that was enqueued, when that was."""
+    that was enqueued, its ``run_after``, or when that was."""
 
     execution_id: str
     scheduled_for: datetime | None

@@ -10,7 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.utils.module_loading import import_string
 
-from croniq_tasks.compat import Task, TaskError
+from croniq_tasks.compat import InvalidTask, Task, TaskError
 
 FIELD = "django_task"
 """The key of the metadata, and of the fields of our log lines."""
@@ -42,11 +42,12 @@ class Call:
                 return cls(path, args, kwargs)
         raise RefusedCall(f"The metadata of the run have no {FIELD!r} with path, args and kwargs.")
 
-    def task(self, backend: str) -> Task:
-        """Return the task that the path names. Raises RefusedCall.
+    def task(self, backend: str, queue: str | None = None, priority: int | None = None) -> Task:
+        """Return the task that the path names as it was enqueued, whatever it is declared with: in ``backend``, with
+        ``queue`` and ``priority`` (None: its own). Raises RefusedCall.
 
         Whoever may trigger a job chooses the path, so importing is the first thing to guard: only modules of installed
-        apps are loaded, and only what is declared a task of this backend is called.
+        apps are loaded, and only what is declared a task is called.
         """
         if not any(self.path.startswith(f"{config.name}.") for config in apps.get_app_configs()):
             raise RefusedCall(f"{self.path!r} is in none of the installed apps.")
@@ -54,9 +55,27 @@ class Call:
             found = import_string(self.path)
         except ImportError as error:
             raise RefusedCall(f"{self.path!r} is not there: {error}") from error
-        if not isinstance(found, Task) or found.backend != backend:
-            raise RefusedCall(f"{self.path!r} is no task of the backend {backend!r}.")
-        return found
+        if not isinstance(found, Task):
+            raise RefusedCall(f"{self.path!r} is no task.")
+        try:
+            return found.using(backend=backend, queue_name=queue, priority=priority)
+        except InvalidTask as error:
+            raise RefusedCall(f"{self.path!r} is no task of the backend {backend!r}: {error}") from error
+
+
+def storable(text: str) -> str:
+    """The text as any database and any JSON can carry it: half a surrogate pair becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def told(error: BaseException) -> str:
+    """Say an exception in a line, also one that cannot say itself."""
+    kind = type(error)
+    try:
+        text = str(error)
+    except Exception as fault:
+        text = f"(its text could not be made: {type(fault).__qualname__})"
+    return storable(f"{kind.__module__}.{kind.__qualname__}: {text}")
 
 
 def result_line(value: Any) -> str:

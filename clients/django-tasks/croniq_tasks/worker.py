@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import contextvars
 import logging
+import os
 import signal
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from croniq_runner import ExecutionContext, HandlerError, LogLevel, Runner, RunnerOptions, WorkEvent
+from croniq_runner import ExecutionContext, HandlerError, LogLevel, Runner, RunnerOptions
 from django.db import close_old_connections
 from django.utils import timezone
 
@@ -27,7 +28,7 @@ from croniq_tasks.compat import (
     task_started,
 )
 from croniq_tasks.current import CurrentRun, running
-from croniq_tasks.envelope import FIELD, MOST_RESULT_CHARACTERS, Call, RefusedCall, result_line
+from croniq_tasks.envelope import FIELD, MOST_RESULT_CHARACTERS, Call, RefusedCall, result_line, storable, told
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ _LEVELS = (
     (0, LogLevel.DEBUG),
 )
 _LINE_SECONDS = 10.0
+_OF_THE_FRAMEWORK = ("django.tasks", "django_tasks")
+"""They log that a task begins and ends, which the run says itself."""
 
 
 class RunLog(logging.Handler):
@@ -58,13 +61,14 @@ class RunLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         run = running.get()
         sink = self._sinks.get(run.execution_id) if run else None
-        if sink is None:
+        if sink is None or record.name in _OF_THE_FRAMEWORK:
             return
         loop, context = sink
         level = next(name for least, name in _LEVELS if record.levelno >= least)
-        # The writer's queue is bounded: a task that logs faster than the network waits here, in its own thread.
-        writing = asyncio.run_coroutine_threadsafe(_write(context, self.format(record), level, record.name), loop)
         try:
+            message = storable(self.format(record))
+            writing = asyncio.run_coroutine_threadsafe(_write(context, message, level, record.name), loop)
+            # The writer's queue is bounded: a task that logs faster than the network waits here, in its own thread.
             writing.result(_LINE_SECONDS)
         except Exception:
             self.handleError(record)
@@ -75,7 +79,11 @@ async def _write(context: ExecutionContext, message: str, level: LogLevel, logge
 
 
 class Worker:
-    """Takes runs of the given queues until it is told to stop, then finishes what it has."""
+    """Takes runs of the given queues until it is told to stop, then finishes what it has.
+
+    What has not ended ``drain_seconds`` after that, or when it is told so again, is left to other workers: the process
+    ends at once, with 1.
+    """
 
     def __init__(
         self,
@@ -83,21 +91,22 @@ class Worker:
         queues: Sequence[str],
         *,
         concurrency: int,
-        runner_id: str | None = None,
+        runner_id: str,
         drain_seconds: float = 30.0,
     ) -> None:
         self._backend = backend
+        self._drain_seconds = drain_seconds
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="croniq-task")
         self._log = RunLog()
         self._runner = Runner(
             RunnerOptions(
                 server_url=backend.options["url"],
-                api_key=backend.options["api_key"],
+                api_key=backend.options["api_key"].strip(),
                 runner_id=runner_id,
-                runner_id_prefix="django",
                 capabilities=[backend.naming.capability(queue) for queue in queues],
                 max_inflight=concurrency,
-                drain_timeout_ms=int(drain_seconds * 1000),
+                # It would say of what still runs that it failed.
+                drain_timeout_ms=int((drain_seconds + 3600) * 1000),
                 allow_insecure_http=backend.options.get("allow_insecure_http", False),
             )
         )
@@ -105,23 +114,44 @@ class Worker:
 
     async def run(self) -> None:
         """Work until SIGTERM or SIGINT and drained. Raises the SDK's errors for what retrying cannot mend."""
-        logging.getLogger().addHandler(self._log)
+        root = logging.getLogger()
+        if not root.handlers and logging.lastResort is not None:
+            # Where nothing is configured it is what tells of warnings, until any handler is there: then ours would hide
+            # that the server is away.
+            root.addHandler(logging.lastResort)
+        root.addHandler(self._log)
         loop = asyncio.get_running_loop()
         polling = asyncio.current_task()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        is_stopping = False
+
+        def stop() -> None:
+            nonlocal is_stopping
+            if is_stopping:
+                self._give_up()
+            is_stopping = True
             # The SDK drains when its run() is cancelled.
-            loop.add_signal_handler(number, polling.cancel)
+            polling.cancel()
+            loop.call_later(self._drain_seconds, self._give_up)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop)
         try:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._runner.run()
         finally:
-            logging.getLogger().removeHandler(self._log)
+            root.removeHandler(self._log)
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _give_up(self) -> None:
+        """Nothing ends a thread but its process. Who takes the runs over learns it as of a worker that was killed."""
+        log.error("Not ended in time, left to other workers: %s", ", ".join(self._runner.inflight))
+        logging.shutdown()
+        os._exit(1)
 
     async def _handle(self, context: ExecutionContext) -> None:
         try:
             call = Call.of(context.metadata)
-            task = call.task(self._backend.alias)
+            task = call.task(self._backend.alias, *(self._backend.naming.queue_and_priority(context.job_key) or ()))
         except RefusedCall as refusal:
             raise HandlerError(str(refusal)) from refusal
         result = self._begin(task, call, context)
@@ -133,19 +163,21 @@ class Worker:
                 self._threads, inside.run, _execute, type(self._backend), result
             )
             failed = await _to_its_end(executed)
+        # What the task has logged comes first.
+        await context.log_writer.flush()
         if failed is None:
-            line = WorkEvent(level="info", message=result_line(result.return_value), fields={FIELD: "result"})
-            await context.log_writer.write_event(line)
+            await self._tell(context, "info", result_line(result.return_value), {FIELD: "result"})
             return
         error = result.errors[-1]
-        await context.log_writer.write_event(
-            WorkEvent(
-                level="error",
-                message=error.traceback[-MOST_RESULT_CHARACTERS:],
-                fields={FIELD: "error", "exception": error.exception_class_path},
-            )
-        )
-        raise HandlerError(f"{error.exception_class_path}: {failed}") from failed
+        kind = {FIELD: "error", "exception": error.exception_class_path}
+        await self._tell(context, "error", error.traceback[-MOST_RESULT_CHARACTERS:], kind)
+        raise HandlerError(told(failed)) from failed
+
+    async def _tell(self, context: ExecutionContext, level: str, message: str, fields: dict[str, str]) -> None:
+        """Write the line that the result is read from. The SDK's writer drops what a server that restarts does not
+        take; then a run without its result would be a success."""
+        line = {"level": level, "message": message, "fields": {**fields, "runner_id": context.runner_id}}
+        await asyncio.to_thread(self._backend.api.post, f"/v1/work/{context.execution_id}/events", [line])
 
     def _begin(self, task: Any, call: Call, context: ExecutionContext) -> TaskResult:
         now = timezone.now()
@@ -181,11 +213,12 @@ async def _to_its_end(executed: asyncio.Future) -> BaseException | None:
 
 
 def _execute(sender: type[CroniqBackend], result: TaskResult) -> BaseException | None:
-    """In a thread of its own. Returns what the function raised; also what cannot be told as JSON is an error."""
+    """In a thread of its own. Returns what the function raised; also what cannot be told as JSON is an error. What a
+    receiver of the signals raises is logged and no fault of the task's."""
     close_old_connections()
     failed: BaseException | None = None
+    task_started.send_robust(sender=sender, task_result=result)
     try:
-        task_started.send(sender=sender, task_result=result)
         first = [TaskContext(task_result=result)] if result.task.takes_context else []
         value = normalize_json(result.task.call(*first, *result.args, **result.kwargs))
         result_line(value)
@@ -194,15 +227,13 @@ def _execute(sender: type[CroniqBackend], result: TaskResult) -> BaseException |
     except BaseException as error:
         failed = error
         kind = type(error)
-        told = TaskError(
+        described = TaskError(
             exception_class_path=f"{kind.__module__}.{kind.__qualname__}",
-            traceback="".join(traceback.format_exception(error)),
+            traceback=storable("".join(traceback.format_exception(error))),
         )
-        result.errors.append(told)
+        result.errors.append(described)
         object.__setattr__(result, "status", TaskResultStatus.FAILED)
     object.__setattr__(result, "finished_at", timezone.now())
-    try:
-        task_finished.send(sender=sender, task_result=result)
-    finally:
-        close_old_connections()
+    task_finished.send_robust(sender=sender, task_result=result)
+    close_old_connections()
     return failed

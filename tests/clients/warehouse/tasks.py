@@ -1,10 +1,15 @@
-"""A task that ends when it is told to."""
+"""Tasks that only tests need: one that ends when it is told to, one that is hard to tell of."""
 
+import logging
 import threading
 from pathlib import Path
 
-from django_tasks import task
+try:
+    from django.tasks import task
+except ImportError:
+    from django_tasks import task
 
+log = logging.getLogger(__name__)
 _LOOK_SECONDS, _MOST_LOOKS = 0.05, 2_000
 
 
@@ -16,3 +21,10 @@ def pack(directory: str) -> str:
         threading.Event().wait(_LOOK_SECONDS)
         looks += 1
     return "packed"
+
+
+@task
+def drop() -> None:
+    log.warning("half \ud800")
+    log.warning("%d boxes", "no")
+    raise ValueError("half \ud800")

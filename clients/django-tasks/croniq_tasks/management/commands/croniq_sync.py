@@ -38,19 +38,22 @@ class Command(BaseCommand):
             if schedule.task.backend != backend.alias:
                 continue
             queue = schedule.task.queue_name
-            job = backend.naming.scheduled_job(
-                schedule.name, queue, schedule.call, {**backend.job_fields, **schedule.job}
-            )
+            fields = {**backend.job_fields, **schedule.job}
+            job = backend.naming.scheduled_job(schedule.name, queue, schedule.call, fields, schedule.task.priority)
             backend.api.post("/v1/jobs", job)
-            backend.api.post(
-                "/v1/jobs/register", schedule.registration(job["job_key"], backend.naming.capability(queue))
-            )
+            body = schedule.registration(job["job_key"], backend.naming.capability(queue))
+            trigger_id = backend.api.post("/v1/jobs/register", body)["trigger_id"]
+            # A registration that leaves them out has no opinion; this declaration has.
+            dropped = {name: None for name in ("timezone", "calendar") if name not in body}
+            if dropped and trigger_id is not None:
+                backend.api.put(f"/v1/schedules/{trigger_id}", dropped)
             self.stdout.write(f"{job['job_key']}: {schedule.schedule}")
             kept.add(job["job_key"])
         return kept
 
     def _prune(self, backend: CroniqBackend, kept: set[str]) -> None:
         for job in list(backend.api.pages("/v1/jobs", tag=backend.naming.schedules_tag)):
-            if job["job_key"] not in kept:
+            # The tag is what the list is asked by; anybody may have given it to a job of his own.
+            if backend.naming.is_scheduled(job["job_key"]) and job["job_key"] not in kept:
                 backend.api.delete(f"/v1/jobs/{job['job_key']}")
                 self.stdout.write(f"{job['job_key']}: deleted")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 from typing import Any
 
+from croniq_runner import AuthFailedError, PollInstanceConflictError, RunnerOwnershipDeniedError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from croniq_tasks.backend import CroniqBackend
 from croniq_tasks.compat import task_backends
+from croniq_tasks.identity import worker_name
 from croniq_tasks.worker import Worker
 
 
@@ -21,9 +25,12 @@ class Command(BaseCommand):
             "--queue", action="append", dest="queues", help="several times; default: all of the backend"
         )
         parser.add_argument("--concurrency", type=int, default=4, help="tasks at a time, each in a thread")
-        parser.add_argument("--runner-id", help="default: one that is kept in the SDK's state directory")
+        parser.add_argument("--runner-id", help="default: the first that no other worker of this machine and user has")
         parser.add_argument(
-            "--drain-timeout", type=float, default=30.0, help="seconds that running tasks are waited for"
+            "--drain-timeout",
+            type=float,
+            default=30.0,
+            help="seconds that running tasks are waited for; then the process ends and others run them again",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -36,15 +43,22 @@ class Command(BaseCommand):
             raise CommandError(f"Queues of the backend: {', '.join(sorted(backend.queues))}; not {', '.join(unknown)}.")
         if options["concurrency"] < 1:
             raise CommandError("--concurrency is at least 1.")
+        own = options["runner_id"] or os.environ.get("RUNNER_ID")
+        with contextlib.nullcontext(own) if own else worker_name(backend.naming.prefix) as name:
+            self._work(backend, queues, name, options)
+
+    def _work(self, backend: CroniqBackend, queues: list[str], name: str, options: dict[str, Any]) -> None:
+        url, concurrency = backend.options["url"], options["concurrency"]
         worker = Worker(
-            backend,
-            queues,
-            concurrency=options["concurrency"],
-            runner_id=options["runner_id"],
-            drain_seconds=options["drain_timeout"],
+            backend, queues, concurrency=concurrency, runner_id=name, drain_seconds=options["drain_timeout"]
         )
-        self.stdout.write(
-            f"Tasks of {', '.join(queues)} from {backend.options['url']}, {options['concurrency']} at a time."
-        )
+        self.stdout.write(f"{name}: tasks of {', '.join(queues)} from {url}, {concurrency} at a time.")
         self.stdout.flush()
-        asyncio.run(worker.run())
+        try:
+            asyncio.run(worker.run())
+        except RunnerOwnershipDeniedError as error:
+            raise CommandError(
+                f"Croniq refused with 403: the key lacks the scope work:poll, or {name!r} is another client's."
+            ) from error
+        except (AuthFailedError, PollInstanceConflictError) as error:
+            raise CommandError(str(error)) from error
