@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from scheduler.dashboard.day_bars import Bar, drawing_of
 from scheduler.dashboard.words import STATES
 from scheduler.queries.day import QUARTER, Day, DayJob, DayRun, Expected, HourOfRuns
 from scheduler.templatetags.croniq import duration
@@ -26,22 +28,6 @@ LEAST_HOLLOW = 4.0
 MOST_BARS, MOST_ROWS = 1500, 200
 QUIET_QUARTERS = 4
 ANY_RUNNER = "to come, on any runner"
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A run (``run_id`` and ``kind`` its state) or a fire to come (kind coming, thin where it is too narrow to be
-    hollow). Places and widths in SVG units; of a wait or a tail that is not there they are empty."""
-
-    run_id: str
-    kind: str
-    words: str
-    x: str
-    width: str
-    y: int
-    wait_x: str
-    wait_width: str
-    tail_width: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +62,10 @@ class Row:
     def coming(self) -> int:
         return len(self.expected) + sum(self.unlisted)
 
+    @property
+    def drawing(self) -> SafeString:
+        return drawing_of(self.bars)
+
 
 @dataclass(frozen=True, slots=True)
 class Quarter:
@@ -89,18 +79,30 @@ class Quarter:
     words: str
 
 
+class _Said:
+    """What bars say, in the viewer's language: looked up once for all of them."""
+
+    def __init__(self) -> None:
+        self.states = {state: str(words) for state, words in STATES.items()}
+        self.waited = _("waited {length}")
+        self.ran = _("ran {length}")
+        self.ran_on = _("ran {length} on {runner_id}")
+        self.usual = _("{at} UTC: to come, usually {usual}, 95 of 100 within {most}")
+        self.unknown = _("{at} UTC: to come; no run yet says how long it takes")
+
+
 def sections(day: Day, by: str, now: datetime) -> tuple[list[tuple[str, list[Row]]], int, int]:
     """The rows, in sections by ``by`` (runner, tag, group or tenant); how many rows are left out, and how many are
     drawn by the hour."""
     rows = _rows(day, by)
     order = sorted(rows, key=lambda key: (key[0].startswith(("no ", ANY_RUNNER)), key[0], rows[key].job.job_key))
     shown = order[:MOST_ROWS]
-    room, by_the_hour = MOST_BARS, 0
+    room, by_the_hour, said = MOST_BARS, 0, _Said()
     for key in sorted(shown, key=lambda key: len(rows[key].runs) + len(rows[key].expected)):
         row = rows[key]
         room -= len(row.runs) + len(row.expected)
         if room >= 0 and not row.hours:
-            _draw_bars(row, day.start, now)
+            _draw_bars(row, day.start, now, said)
         else:
             by_the_hour += 1
             _draw_hours(row, day.start)
@@ -150,7 +152,10 @@ def _rows(day: Day, by: str) -> dict[tuple[str, int], Row]:
     rows: dict[tuple[str, int], Row] = {}
 
     def row_of(title: str, job_id: int) -> Row:
-        return rows.setdefault((title, job_id), Row(day.jobs[job_id]))
+        row = rows.get((title, job_id))
+        if row is None:
+            row = rows[title, job_id] = Row(day.jobs[job_id])
+        return row
 
     for run in day.runs:
         for title in _titles(day.jobs[run.job_id], by, run.runner_id or "no runner"):
@@ -175,7 +180,7 @@ def _titles(job: DayJob, by: str, runner: str) -> Iterable[str]:
     return (job.group or "no group",) if by == "group" else (job.tenant,)
 
 
-def _draw_bars(row: Row, start: datetime, now: datetime) -> None:
+def _draw_bars(row: Row, start: datetime, now: datetime, said: _Said) -> None:
     """What overlaps lies beside each other, by the times as they are. What is drawn wider than it was, so that it is
     seen, ends where the next one of its level begins: two short ones in a row are not told as two at once."""
     ends: list[float] = []
@@ -195,7 +200,9 @@ def _draw_bars(row: Row, start: datetime, now: datetime) -> None:
     for level, x, item in reversed(placed):
         y, until = level * LEVEL, following[level]
         is_run = isinstance(item, DayRun)
-        row.bars.append(_run_bar(item, start, now, y, until) if is_run else _coming_bar(item, start, y, until))
+        row.bars.append(
+            _run_bar(item, start, now, y, until, said) if is_run else _coming_bar(item, start, y, until, said)
+        )
         following[level] = x
     row.bars.reverse()
     row.height = max(1, len(ends)) * LEVEL
@@ -212,17 +219,17 @@ def _end_of(run: DayRun, now: datetime) -> float:
     return now.timestamp() if run.ended is None else run.ended
 
 
-def _run_bar(run: DayRun, start: datetime, now: datetime, y: int, until: float) -> Bar:
+def _run_bar(run: DayRun, start: datetime, now: datetime, y: int, until: float, said: _Said) -> Bar:
     end = _end_of(run, now)
     began = end if run.claimed is None else max(run.claimed, run.due)
     x, waited = place(began, start), place(run.due, start)
     state = run.verdict or ("queued" if run.claimed is None else "claimed")
     waited_for, ran_for = duration(_whole(began - run.due)), duration(_whole(end - began))
-    words = [f"{_at(run.due)} UTC: {STATES[state]}", _("waited {length}").format(length=waited_for)]
+    words = [f"{_at(run.due)} UTC: {said.states[state]}", said.waited.format(length=waited_for)]
     if run.claimed is not None and run.runner_id:
-        words.append(_("ran {length} on {runner_id}").format(length=ran_for, runner_id=run.runner_id))
+        words.append(said.ran_on.format(length=ran_for, runner_id=run.runner_id))
     elif run.claimed is not None:
-        words.append(_("ran {length}").format(length=ran_for))
+        words.append(said.ran.format(length=ran_for))
     width = 0.0 if run.claimed is None else _seen(place(end, start) - x, until - x)
     has_wait = run.claimed is None or x - waited > 0.3
     return Bar(
@@ -238,18 +245,16 @@ def _run_bar(run: DayRun, start: datetime, now: datetime, y: int, until: float) 
     )
 
 
-def _coming_bar(fire: Expected, start: datetime, y: int, until: float) -> Bar:
+def _coming_bar(fire: Expected, start: datetime, y: int, until: float, said: _Said) -> Bar:
     x = place(fire.at, start)
     at = _at(fire.at)
     median, most = 0.0, 0.0
     if fire.median_seconds is not None and fire.most_seconds is not None:
         usual, longest = duration(_whole(fire.median_seconds)), duration(_whole(fire.most_seconds))
-        words = _("{at} UTC: to come, usually {usual}, 95 of 100 within {most}").format(
-            at=at, usual=usual, most=longest
-        )
+        words = said.usual.format(at=at, usual=usual, most=longest)
         median, most = (place(fire.at + took, start) - x for took in (fire.median_seconds, fire.most_seconds))
     else:
-        words = _("{at} UTC: to come; no run yet says how long it takes").format(at=at)
+        words = said.unknown.format(at=at)
     width = _seen(median, until - x, LEAST_HOLLOW)
     tail = f"{most:.1f}" if most - width > 0.3 else ""
     kind = "coming" if width >= LEAST_HOLLOW else "coming thin"
@@ -258,17 +263,18 @@ def _coming_bar(fire: Expected, start: datetime, y: int, until: float) -> Bar:
 
 def _draw_hours(row: Row, start: datetime) -> None:
     """By the hour: what ran, with what failed marked, and what is to come."""
+    begin = start.timestamp()
     ran: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for hour in row.hours:
         ran[hour.hour][0] += hour.runs
         ran[hour.hour][1] += hour.failed
     for run in row.runs:
-        index = min(23, max(0, int((run.due - start.timestamp()) // 3600)))
+        index = min(23, max(0, int((run.due - begin) // 3600)))
         ran[index][0] += 1
         ran[index][1] += run.verdict in ("failed", "dead")
     coming: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for fire in row.expected:
-        coming[int((fire.at - start.timestamp()) // 3600)][0] += 1
+        coming[int((fire.at - begin) // 3600)][0] += 1
     for index, number in enumerate(row.unlisted):
         coming[index][0] += number
     most = max(runs for numbers in (ran, coming) for runs, _ in [*numbers.values(), (1, 0)])
@@ -309,9 +315,10 @@ def _stretches(numbers: dict[int, list[int]], most: int, kind: str) -> Iterable[
 
 def _numbers(day: Day, now: datetime) -> list[int]:
     edges = [0] * (QUARTERS + 1)
+    start, until, length = day.start.timestamp(), now.timestamp(), QUARTER.total_seconds()
 
     def quarter_of(seconds: float) -> int:
-        return int((seconds - day.start.timestamp()) // QUARTER.total_seconds())
+        return int((seconds - start) // length)
 
     def add(begin: float, end: float) -> None:
         # What ends with a quarter is not in the next one; what takes no time is in its own.
@@ -322,10 +329,10 @@ def _numbers(day: Day, now: datetime) -> list[int]:
 
     for run in day.runs:
         if run.claimed is not None:
-            add(run.claimed, min(_end_of(run, now), now.timestamp()))
+            add(run.claimed, until if run.ended is None else min(run.ended, until))
     for fire in day.expected:
         # Its own quarter counts it as a fire, with those that are not listed.
-        following = day.start.timestamp() + (quarter_of(fire.at) + 1) * QUARTER.total_seconds()
+        following = start + (quarter_of(fire.at) + 1) * length
         end = fire.at + (fire.median_seconds or 0)
         if end > following:
             add(following, end)

@@ -30,6 +30,7 @@ from scheduler.dashboard.pages import (
 )
 from scheduler.dashboard.pausing import pause_in
 from scheduler.dashboard.sparks import spark_of
+from scheduler.dashboard.times import viewers_zone
 from scheduler.dashboard.trend import chart_of
 from scheduler.dashboard.words import choice_words, source_words
 from scheduler.dashboard.year_strip import strip_of
@@ -75,7 +76,8 @@ def job_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
     more = address("jobs", {**chosen, "after": lines[PAGE_ROWS - 1].job_key}) if len(lines) > PAGE_ROWS else ""
     lines = lines[:PAGE_ROWS]
     found = records([line.id for line in lines], now)
-    sparks = {job_id: spark_of(record) for job_id, record in found.items()}
+    viewer = viewers_zone(request.user)
+    sparks = {job_id: spark_of(record, viewer) for job_id, record in found.items()}
     context = {
         "jobs": [(line, sparks.get(line.id)) for line in lines],
         "choice": choice,
@@ -92,7 +94,8 @@ def job_list_page(request: HttpRequest, now: datetime) -> HttpResponse:
             "what": JOBS.what,
             "carried": JOBS.carried(request, request.GET),
         }
-    return live_answer(request, "dashboard/jobs.html", "dashboard/_jobs.html", context, (lines, sparks, more))
+    shown = lines, [(spark.drawing, spark.success, spark.p95_ms) for spark in sparks.values()], more
+    return live_answer(request, "dashboard/jobs.html", "dashboard/_jobs.html", context, shown)
 
 
 @page

@@ -3,12 +3,14 @@ text: each is said with its offset, so that the two 02:30 of an autumn night dif
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
+from functools import lru_cache
 from typing import Any
 
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from calendars.domain.zones import load_zone, zone_names
@@ -56,9 +58,17 @@ def full_text(value: datetime, zone: str = "") -> str:
     return f"{_local(value, zone):{_FULL}} {offset_name(value, zone)}"
 
 
-def short_text(value: datetime, zone: str = "", pattern: str = "D j M H:i:s") -> str:
+def short_text(value: datetime, zone: str = "", pattern: str = "") -> str:
     """Return an instant for a drawing, in the viewer's language: "Sun 25 Oct 02:30:00 +01:00"."""
-    return f"{date_format(_local(value, zone), pattern)} {offset_name(value, zone)}"
+    local = _local(value, zone)
+    said = date_format(local, pattern) if pattern else f"{_day_text(local.date(), get_language())} {local:%H:%M:%S}"
+    return f"{said} {offset_name(value, zone)}"
+
+
+@lru_cache(maxsize=1000)
+def _day_text(day: date, language: str | None) -> str:
+    """A day in the ``language`` that is in force. A page says two thousand instants of few days."""
+    return date_format(day, "D j M")
 
 
 def offset_name(value: datetime, zone: str = "") -> str:

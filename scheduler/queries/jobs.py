@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, Min, OuterRef, QuerySet, Subquery
 
 from croniq_site.kernel.errors import InvalidInput
 from scheduler.models import Job, QueueEntry, Run, Trigger
 from scheduler.queries.fires import next_fires
 from scheduler.queries.job_fires import skipped_ahead
 from scheduler.sql.arrays import ArrayHolds
+from scheduler.sql.fired import fired_runs
 
 OVERDUE_AFTER = timedelta(seconds=60)
 """A due run that nobody has taken for so long, or a fire of which there is no run, makes its job overdue."""
@@ -88,12 +89,7 @@ def job_states(jobs: Iterable[Job], now: datetime) -> list[JobState]:
             has_late=late_runs(now),
         )
     }
-    counts = dict(
-        Run.objects.filter(job_id__in=ids, scheduled_for__lte=now)
-        .values_list("job_id")
-        .annotate(Count("pk"))
-        .order_by()
-    )
+    counts = fired_runs(ids, now)
     errors = dict(Trigger.objects.filter(job_id__in=ids).exclude(config_error="").values_list("job_id", "config_error"))
     upcoming, missed = upcoming_and_missed(ids, now)
     return [

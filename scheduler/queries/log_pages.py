@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Count, Max, QuerySet
 from django.db.models.functions import Left
 
 from scheduler.domain.log_levels import is_at_least
@@ -114,9 +114,8 @@ def lines_before(run_id: UUID, place: Place, filters: LogFilter = EVERY_LINE, mo
 
 def end_of_log(run_id: UUID) -> Place:
     """Return the place of the last line, `BEGINNING` where there is none."""
-    ids = RunLog.objects.filter(run_id=run_id)
-    last = ids.order_by("-id").values_list("id", flat=True).first()
-    return BEGINNING if last is None else Place(last, ids.filter(id__lte=last).count())
+    found = RunLog.objects.filter(run_id=run_id).aggregate(last=Max("id"), lines=Count("id"))
+    return BEGINNING if found["last"] is None else Place(found["last"], found["lines"])
 
 
 def place_before_line(run_id: UUID, number: int) -> Place:

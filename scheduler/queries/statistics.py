@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from zoneinfo import ZoneInfo
 from django.db.models import Count, QuerySet
 
 from scheduler.models import Run
+from scheduler.sql.buckets import ended_runs
 from scheduler.sql.hours import HourOf
 
 MOST_DURATIONS = 20_000
@@ -78,20 +78,16 @@ def percentile(ascending: Sequence[int], share: float) -> int | None:
 
 
 def throughput(now: datetime, window: str, tenant: str | None = None) -> list[Bucket]:
-    """Count the ended runs of a window of `WINDOWS` in buckets of whole hours UTC, oldest first, none left out."""
+    """Count the ended runs of a window of `WINDOWS` in buckets of whole hours UTC, oldest first, none left out. What it
+    costs is a look at an index for each run."""
     length, hours = WINDOWS[window]
     width = timedelta(hours=hours)
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)
     last = day + (now - day) // width * width
     starts = [last - width * k for k in range(length // width, -1, -1)]
-    runs = Run.objects.filter(scheduled_for__gte=starts[0], scheduled_for__lte=now, verdict__isnull=False)
-    found: Counter[tuple[int, str]] = Counter()
-    for hour, verdict, number in _by_hour(_of_tenant(runs, tenant), "verdict"):
-        found[(hour - starts[0]) // width, verdict] += number
-    return [
-        Bucket(start_at=start, **{verdict: found[place, verdict] for verdict in Verdict.values})
-        for place, start in enumerate(starts)
-    ]
+    stretches = [(start, start + width) for start in starts]
+    ended = ended_runs(stretches, now, tenant)
+    return [Bucket(start_at=start, **runs._asdict()) for start, runs in zip(starts, ended, strict=True)]
 
 
 def failures_by_hour(now: datetime, days: int, zone: ZoneInfo, tenant: str | None = None) -> list[list[int]]:
@@ -104,7 +100,8 @@ def failures_by_hour(now: datetime, days: int, zone: ZoneInfo, tenant: str | Non
         problem__in=[Verdict.FAILED, Verdict.DEAD], scheduled_for__gt=now - timedelta(days=days), scheduled_for__lte=now
     )
     rows = [[0] * 24 for _ in range(7)]
-    for hour, _, number in _by_hour(_of_tenant(runs, tenant), "problem"):
+    by_hour = _of_tenant(runs, tenant).order_by().annotate(hour=HourOf("scheduled_for")).values_list("hour")
+    for hour, number in by_hour.annotate(number=Count("pk")):
         local = hour.astimezone(zone)
         rows[local.weekday()][local.hour] += number
     return rows
@@ -112,8 +109,3 @@ def failures_by_hour(now: datetime, days: int, zone: ZoneInfo, tenant: str | Non
 
 def _of_tenant(runs: QuerySet[Run], tenant: str | None) -> QuerySet[Run]:
     return runs if tenant is None else runs.filter(job__tenant=tenant)
-
-
-def _by_hour(runs: QuerySet[Run], column: str) -> QuerySet:
-    rows = runs.order_by().annotate(hour=HourOf("scheduled_for")).values_list("hour", column)
-    return rows.annotate(number=Count("pk"))

@@ -91,7 +91,7 @@ def viewer_zone(context: Context) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def at(context: Context, value: datetime, pattern: str = "D j M H:i:s") -> str:
+def at(context: Context, value: datetime, pattern: str = "") -> str:
     """Say an instant within a text, in a drawing's title for example: in the zone that the viewer has chosen, else in
     UTC, with the offset."""
     return short_text(value, _viewers_zone(context), pattern)

@@ -6,6 +6,7 @@ from tests.mutations.record import Edit, Mutation
 
 EXPLAIN = "scheduler/queries/explain.py"
 STATISTICS = "scheduler/queries/statistics.py"
+BUCKETS = "scheduler/sql/buckets.py"
 TEST_EXPLAIN = "tests/scheduler/api/test_explain.py"
 TEST_INSIGHTS = "tests/scheduler/api/test_insights.py"
 
@@ -52,9 +53,10 @@ RECORDS = [
     Mutation(
         name="statistics-are-confined-to-the-tenant",
         mechanism="Throughput and failures count the caller's tenant alone.",
-        file=STATISTICS,
-        old="return runs if tenant is None else runs.filter(job__tenant=tenant)",
-        new="return runs",
+        edits=[
+            Edit(STATISTICS, "return runs if tenant is None else runs.filter(job__tenant=tenant)", "return runs"),
+            Edit(BUCKETS, " AND r.job_id IN (SELECT id FROM scheduler_job WHERE tenant = %s)", " AND '' <> %s"),
+        ],
         red=[f"{TEST_INSIGHTS}::test_a_tenant_sees_nothing_of_others"],
     ),
     Mutation(
@@ -68,9 +70,25 @@ RECORDS = [
     Mutation(
         name="throughput-has-every-bucket",
         mechanism="A run belongs to the bucket in which its instant lies, counted from the window's first.",
-        file=STATISTICS,
-        old="found[(hour - starts[0]) // width, verdict] += number",
-        new="found[-((starts[0] - hour) // width), verdict] += number",
+        file=BUCKETS,
+        old="r.scheduled_for >= d.begins AND r.scheduled_for < d.ends",
+        new="r.scheduled_for > d.begins AND r.scheduled_for <= d.ends",
+        red=[f"{TEST_INSIGHTS}::test_throughput_has_every_bucket_of_its_window"],
+    ),
+    Mutation(
+        name="throughput-counts-what-has-ended",
+        mechanism="What still waits or runs, or is to be tried again, has not completed.",
+        file=BUCKETS,
+        old=" AND r.verdict IS NULL",
+        new=" AND FALSE",
+        red=[f"{TEST_INSIGHTS}::test_throughput_has_every_bucket_of_its_window"],
+    ),
+    Mutation(
+        name="throughput-knows-what-waits-for-its-next-attempt",
+        mechanism="A run that waits for its next attempt has not ended, although it is due later.",
+        file=BUCKETS,
+        old="(q.available_at <= %s OR q.attempt > 0)",
+        new="q.available_at <= %s",
         red=[f"{TEST_INSIGHTS}::test_throughput_has_every_bucket_of_its_window"],
     ),
     Mutation(

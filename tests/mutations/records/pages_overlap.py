@@ -5,6 +5,7 @@ from tests.mutations.record import Edit, Mutation
 OVERLAP = "tests/scheduler/dashboard/test_overlap.py::"
 DAY = "scheduler/queries/day.py"
 LANES = "scheduler/dashboard/day_lanes.py"
+BARS = "scheduler/dashboard/day_bars.py"
 
 RECORDS = [
     Mutation(
@@ -94,9 +95,11 @@ RECORDS = [
     Mutation(
         name="overlap-bounded-runs",
         mechanism="Of a day with more runs than are read only numbers by the hour are read.",
-        file=DAY,
-        old="    if len(rows) > MOST_RUNS:\n",
-        new="    if False:\n",
+        edits=[
+            Edit(DAY, "    if number > MOST_RUNS and", "    if"),
+            Edit(DAY, ".count() > MOST_RUNS:", ".count() < 0:"),
+            Edit(DAY, "return found if len(found) <= MOST_RUNS else None", "return found"),
+        ],
         red=[OVERLAP + "test_a_day_of_more_runs_than_are_read_is_counted"],
     ),
     Mutation(
@@ -110,10 +113,18 @@ RECORDS = [
     Mutation(
         name="overlap-failed-by-shape",
         mechanism="What failed is told by the shape of its bar, not by colour alone.",
-        file="templates/dashboard/overlap.html",
-        old='y="{{ bar.y }}" width="{{ bar.width }}" height="12"/>',
-        new='y="{{ bar.y|add:2 }}" width="{{ bar.width }}" height="8"/>',
+        file=BARS,
+        old='_rect("ran bad", bar.x, bar.y, bar.width, "12")',
+        new='_rect("ran bad", bar.x, bar.y + 2, bar.width, "8")',
         red=[OVERLAP + "test_what_failed_is_told_by_its_shape_too"],
+    ),
+    Mutation(
+        name="overlap-names-are-text",
+        mechanism="What a runner calls itself is text in a drawing too.",
+        file=BARS,
+        old="    words = escape(bar.words)\n",
+        new="    words = bar.words\n",
+        red=[OVERLAP + "test_what_a_runner_calls_itself_is_text"],
     ),
     Mutation(
         name="overlap-rest-by-the-hour",

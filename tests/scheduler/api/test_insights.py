@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from scheduler.queries import statistics
-from tests.factories import AuditEventFactory, JobFactory, RunFactory
+from tests.factories import AuditEventFactory, JobFactory, QueueEntryFactory, RunFactory
 
 
 def ended(job, at, verdict="completed", **columns):
@@ -73,11 +73,17 @@ def test_throughput_has_every_bucket_of_its_window(api, clock, now, window, buck
     ended(job, now + timedelta(minutes=30), "dead")
     ended(job, now + timedelta(minutes=31), "failed")  # a skipped future: not of the window
     ended(job, now - timedelta(hours=24))
+    ended(job, now, "skipped")  # at the first instant of a bucket
+    # What has not ended: it waits, runs, waits for its next attempt; and what has, although its handler winds down.
+    QueueEntryFactory(run__scheduled_for=now)
+    QueueEntryFactory(claimed=True, run__scheduled_for=now)
+    QueueEntryFactory(attempt=1, available_at=now + timedelta(hours=1), run__scheduled_for=now)
+    QueueEntryFactory(stopping=True, run__scheduled_for=now)
     body = api("executions:read").get(f"/v1/executions/throughput?window={window}").json()
     assert (body["window"], body["bucket_minutes"], len(body["buckets"])) == (window, bucket_minutes, buckets)
     assert (body["buckets"][0]["start_at"], body["buckets"][-1]["start_at"]) == (first, last)
     assert body["buckets"][-1] == {
-        "start_at": last, "completed": 1, "failed": 0, "dead": 1, "cancelled": 0, "skipped": 0
+        "start_at": last, "completed": 1, "failed": 0, "dead": 1, "cancelled": 1, "skipped": 1
     }  # fmt: skip
     assert sum(bucket["completed"] for bucket in body["buckets"]) == 2
 

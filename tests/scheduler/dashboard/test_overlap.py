@@ -81,6 +81,13 @@ def test_what_runs_now_reaches_to_now_and_what_waits_is_only_a_wait(viewer, now)
     assert "11:00:00 UTC: queued, waited 1 h" in page.text
 
 
+def test_what_a_runner_calls_itself_is_text(viewer):
+    ran(JobFactory(), MIDNIGHT + HOUR, runner_id='<b title="x">box</b>')
+    answer = viewer.get("/overlap").content.decode()
+    assert "ran 1 min on &lt;b title=&quot;x&quot;&gt;box&lt;/b&gt;" in answer
+    assert "<b title" not in answer
+
+
 def test_runs_that_overlap_lie_beside_each_other(viewer):
     job = JobFactory()
     for minutes in (0, 10, 20, 90):
