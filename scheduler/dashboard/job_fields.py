@@ -8,11 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import QueryDict
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from calendars.domain.rules import OnBlocked
+from calendars.domain.zones import load_zone
 from croniq_site.kernel.errors import InvalidInput
+from scheduler.dashboard.refusals import Labels, errors_of
+from scheduler.dashboard.times import wire_text
+from scheduler.dashboard.typed_times import read_time
 from scheduler.domain.job_fields import CATCH_UPS, OVERLAPS, job_columns, job_key_of
 
 MOST_TRIGGERS = 20
@@ -86,6 +93,26 @@ FIELDS = (
     Field("metadata", _("Metadata"), _json, lambda text: read_json("metadata", text), _("A JSON object."), "code"),
 )
 
+LABELS: Labels = {
+    "job_key": _("Key"),
+    "action": _("The command, or the JSON"),
+    **{one.name: one.label for one in FIELDS},
+}
+TRIGGER_LABELS: Labels = {
+    **dict.fromkeys((*KINDS.values(), "schedule"), _("When")),
+    "timezone": _("Time zone"),
+    "calendar": _("Calendar"),
+    "on_blocked": _("If it is closed"),
+    "window": _("Daily window"),
+}
+ON_BLOCKED: Labels = {
+    OnBlocked.ADVANCE: _("advance: it is left out, the next one that is open is the next run"),
+    OnBlocked.DEFER: _("defer: it runs as soon as the calendar opens"),
+    OnBlocked.FOLLOWING: _("following: it runs at the same time on the next open day"),
+    OnBlocked.PRECEDING: _("preceding: it runs at the same time on the open day before"),
+}
+"""What becomes of a fire at which the calendar is closed, in a line each."""
+
 
 @dataclass
 class TriggerForm:
@@ -123,9 +150,11 @@ class TriggerForm:
             "enabled": self.enabled,
         }
         if not text:
-            raise InvalidInput.of("schedule", "Say when: a schedule is not empty.")
-        if self.kind == "once" and text[-1:] not in "zZ" and "+" not in text[10:] and "-" not in text[10:]:
-            text += "Z"
+            raise InvalidInput.of("schedule", gettext("Say when: a schedule is not empty."))
+        if self.kind == "once":
+            zone = load_zone(self.timezone.strip() or settings.CRONIQ_TIME_ZONE)
+            typed = read_time("schedule", text, zone.name)
+            text = wire_text(typed.at) if typed is not None else ""
         return values | {KINDS[self.kind]: text}
 
 
@@ -190,7 +219,7 @@ def read_job(texts: Mapping[str, str]) -> tuple[dict[str, Any], Errors]:
             found[one.name] = one.read(texts[one.name])
             job_columns({one.name: found[one.name]}, partial=True)
         except InvalidInput as refused:
-            errors[one.name] = refused.message
+            errors |= errors_of(refused, LABELS)
     return found, errors
 
 
@@ -217,5 +246,5 @@ def key_error(job_key: str) -> Errors:
     try:
         job_key_of("job_key", job_key)
     except InvalidInput as refused:
-        return {"job_key": refused.message}
+        return errors_of(refused, LABELS)
     return {}

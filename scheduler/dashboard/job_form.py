@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext
 
-from calendars.domain.rules import OnBlocked
 from calendars.queries.lists import calendar_list
 from croniq_site.kernel.errors import CroniqError, InvalidInput, NotFound
 from croniq_site.kernel.text import is_printable_name
@@ -20,6 +20,7 @@ from runners.domain.scopes import Principal
 from scheduler.dashboard import job_fields
 from scheduler.dashboard.job_fields import Errors, TriggerForm
 from scheduler.dashboard.pages import actor_of, address, form, page
+from scheduler.dashboard.refusals import errors_of, in_words
 from scheduler.domain.actions import action_text
 from scheduler.models import Job, Trigger
 from scheduler.queries.definitions import job_definition, trigger_definition, usual_job
@@ -111,10 +112,8 @@ def _look_ahead(one: TriggerForm, trigger: Trigger | None, job_key: str, tenant:
 def _by_form_field(refused: InvalidInput) -> Errors:
     """What was refused of a schedule, by the field of the form that it is about."""
     known = {"timezone", "calendar", "on_blocked", "window"}
-    return {
-        name if name in known else "schedule": texts[0]
-        for name, texts in (refused.fields or {"schedule": [refused.message]}).items()
-    }
+    told = errors_of(refused, job_fields.TRIGGER_LABELS, whole="schedule")
+    return {name if name in known else "schedule": text for name, text in told.items()}
 
 
 def _shown(request: HttpRequest, job: Job | None, shown: JobForm, now: datetime, status: int = 200) -> HttpResponse:
@@ -132,7 +131,8 @@ def _shown(request: HttpRequest, job: Job | None, shown: JobForm, now: datetime,
         "is_wrong": bool(shown.errors) or any(one.errors for one in shown.triggers),
         "fields": [(one, shown.texts[one.name], shown.errors.get(one.name, "")) for one in job_fields.FIELDS],
         "calendars": [calendar.name for calendar in calendar_list(tenant=tenant, limit=MOST_CALENDARS)],
-        "policies": [policy.value for policy in OnBlocked],
+        "policies": job_fields.ON_BLOCKED.items(),
+        "default_zone": settings.CRONIQ_TIME_ZONE,
         "may_exec": request.user.has_perm(EXEC),
         "runs": action_text(job.action) if job is not None else "",
         "is_of_file": job is not None and job.managed_by == "file",
@@ -159,7 +159,7 @@ def _saved(request: HttpRequest, job: Job | None, now: datetime) -> HttpResponse
         try:
             fields["action"] = job_fields.read_action(shown.does, shown.what)
         except InvalidInput as refused:
-            shown.errors["action"] = refused.message
+            shown.errors |= {"action": " ".join(errors_of(refused, job_fields.LABELS).values())}
     elif job is not None:
         shown.does, shown.what = job_fields.action_texts(job.action)
     rows = _triggers(job) if job is not None else {}
@@ -196,10 +196,16 @@ def _sent(request: HttpRequest, job: Job | None, shown: JobForm, fields: dict[st
             if start == "triggers" and number.isdigit():
                 told[int(number)].errors = _by_form_field(InvalidInput.of(field, texts[0]))
             else:
-                shown.errors[start] = texts[0]
+                shown.errors[start] = in_words(texts[0], start, job_fields.LABELS)
         shown.refusal = refused.message if refused.status == 409 else ""
         return _shown(request, job, shown, now, status=refused.status)
-    messages.success(request, gettext("Saved.") if job is not None else gettext("Made."))
+    if job is not None:
+        messages.success(request, gettext("Saved."))
+    elif any(edit.fields is not None for edit in edits):
+        messages.success(request, gettext("Made."))
+    else:
+        words = gettext("Made. It has no schedule: it runs only when somebody asks, by “Run now” or over the API.")
+        messages.success(request, words)
     return HttpResponseRedirect(address("job", job_key=shown.job_key))
 
 

@@ -182,9 +182,9 @@ RECORDS = [
     Mutation(
         name="job-page-pause-ends",
         mechanism="A pause ends when the form says so.",
-        file="scheduler/dashboard/jobs.py",
-        old="reason=reason, until=until)",
-        new="reason=reason)",
+        file="scheduler/dashboard/pausing.py",
+        old='            said["until"] = _end_in(request, now)\n',
+        new="            _end_in(request, now)\n",
         red=[DO + "test_a_pause_has_a_reason_and_an_end"],
     ),
     Mutation(

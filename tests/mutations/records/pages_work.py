@@ -114,7 +114,7 @@ RECORDS = [
         name="audit-page-goes-on-with-the-filter",
         mechanism="The next page of the audit has the filter of the one before.",
         file="scheduler/dashboard/audit.py",
-        old='address("audit", {**chosen, "before"',
+        old='address("audit", {**chosen, **times, "before"',
         new='address("audit", {"before"',
         red=[AUDIT + "test_older_events_follow_once_each_with_the_filter"],
     ),

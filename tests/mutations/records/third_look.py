@@ -306,7 +306,7 @@ RECORDS = [
         "scheduler/dashboard/run_choice.py",
         " and len(text) <= 4 and 1 <=",
         " and 1 <=",
-        "tests/scheduler/dashboard/test_run_filters.py::test_a_filter_that_there_is_not_names_its_field"
+        "tests/scheduler/dashboard/test_run_filters.py::test_a_filter_that_there_is_not_is_refused_where_it_is_written"
         "[a number of 5000 digits]",
     ),
     _one(

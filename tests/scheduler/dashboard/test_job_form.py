@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -79,6 +79,26 @@ def test_a_job_is_made_with_its_schedule(operator, now):
 def test_a_job_needs_no_schedule(operator):
     made(operator, **{"t0-text": " "})
     assert not Trigger.objects.exists()
+    page = Page(operator.get("/jobs/ops:new"))
+    assert "It has no schedule: it runs only when somebody asks" in page.text
+    assert "/jobs/ops:new/edit" in page.links("/jobs/ops:new/edit")
+    assert "Give it a schedule" in page.text
+
+
+def test_once_is_on_the_clock_of_its_zone_or_of_the_installations(operator, settings):
+    made(operator, **{"t0-kind": "once", "t0-text": "2026-07-01T18:00"})
+    assert Trigger.objects.get().run_at == datetime(2026, 7, 1, 16, tzinfo=UTC)
+    shown = filled(operator, "/jobs/ops:new/edit")
+    assert shown["t0-text"] == "2026-07-01T16:00:00Z"
+    settings.CRONIQ_TIME_ZONE = "Asia/Kathmandu"
+    operator.post("/jobs/ops:new/edit", {**shown, "t0-text": "2026-07-01 18:00", "t0-timezone": ""})
+    assert Trigger.objects.get().run_at == datetime(2026, 7, 1, 12, 15, tzinfo=UTC)
+
+
+def test_what_a_closed_calendar_means_is_said_in_a_line_each(operator):
+    text = Page(operator.get("/jobs/new")).text
+    for policy in ("advance: it is left out", "defer: it runs as soon", "following: it runs", "preceding: it runs"):
+        assert policy in text
 
 
 @pytest.mark.parametrize(
@@ -86,16 +106,19 @@ def test_a_job_needs_no_schedule(operator):
     [
         ({"job_key": "nocolon"}, "two or three parts joined by a colon", "job_key"),
         ({"timeout": "soon"}, "", "timeout"),
-        ({"max_retries": "-1"}, "max_retries is a whole number", "max_retries"),
-        ({"max_retries": "9" * 40}, "max_retries is a whole number", "max_retries"),
-        ({"priority": "high"}, "priority is a whole number", "priority"),
+        ({"max_retries": "-1"}, "“Retries” is a whole number", "max_retries"),
+        ({"max_retries": "9" * 40}, "“Retries” is a whole number", "max_retries"),
+        ({"priority": "high"}, "“Priority” is a whole number", "priority"),
         ({"metadata": "{"}, "This is no JSON", "metadata"),
-        ({"metadata": "[1]"}, "metadata is an object", "metadata"),
-        ({"overlap": "maybe"}, "overlap is one of", "overlap"),
-        ({"tags": "\x00"}, "tags is 1 to 255 printable", "tags"),
+        ({"metadata": "[1]"}, "“Metadata” is an object", "metadata"),
+        ({"overlap": "maybe"}, "“If one still runs” is one of", "overlap"),
+        ({"tags": "\x00"}, "“Tags” is 1 to 255 printable", "tags"),
         ({"t0-text": "61 * * * *"}, "", "t0-text"),
         ({"t0-text": "0 0 31 2 *"}, "", "t0-text"),
         ({"t0-kind": "every", "t0-text": "0s"}, "", "t0-text"),
+        ({"lease": "1s"}, "The shortest possible “Lease” is 5 seconds", "lease"),
+        ({"t0-kind": "once", "t0-text": "soon"}, "Write a date and a time of day", "t0-text"),
+        ({"t0-kind": "once", "t0-text": "2026-12-24T18:00", "t0-timezone": "Mars"}, "no time zone", "t0-timezone"),
         ({"t0-kind": "once", "t0-text": "2020-01-01T00:00"}, "", "t0-text"),
         ({"t0-timezone": "Europe/Vienne"}, "Europe/Vienna", "t0-timezone"),
         ({"t0-window": "09:00"}, "A window is two different times", "t0-window"),

@@ -1,0 +1,80 @@
+"""What people type into forms: on whose clock, and what they are told where they typed it."""
+
+from tests.mutations.record import Mutation
+
+TIMES = "tests/scheduler/dashboard/test_typed_times.py::"
+SAID = "tests/scheduler/dashboard/test_said.py::"
+TYPED = "scheduler/dashboard/typed_times.py"
+
+RECORDS = [
+    Mutation(
+        name="typed-times-on-the-viewers-clock",
+        mechanism="A time that somebody types is on the clock on which he sees times.",
+        file=TYPED,
+        old=" or viewers_zone(request.user)",
+        new=' or ""',
+        red=[
+            TIMES + "test_a_pause_ends_and_is_shown_on_the_viewers_clock",
+            TIMES + "test_a_backfill_is_of_the_viewers_clock",
+        ],
+        quick=True,
+    ),
+    Mutation(
+        name="typed-times-by-the-zone-of-the-form",
+        mechanism="The zone that a form showed is that of its times, whatever the viewer has chosen since.",
+        file=TYPED,
+        old='cleaned(values.get(ZONE, ""), _LONGEST_ZONE) or ',
+        new="",
+        red=[TIMES + "test_windows_are_on_the_viewers_clock_and_a_link_means_the_same_to_all"],
+    ),
+    Mutation(
+        name="typed-times-tell-what-was-decided",
+        mechanism="Where a clock shows a time twice or never, the page says which instant is meant.",
+        file=TYPED,
+        old="        messages.info(request, typed.note)\n",
+        new="        pass\n",
+        red=[TIMES + "test_what_was_decided_of_a_time_is_told"],
+    ),
+    Mutation(
+        name="runs-carry-what-their-window-showed",
+        mechanism="What is done to all that match has the window that the list had.",
+        file="scheduler/dashboard/runs_bulk.py",
+        old="choice_of(values, zone_of(request, values)).query",
+        new="choice_of(values).query",
+        red=[TIMES + "test_the_runs_that_a_window_of_the_viewers_clock_shows_are_those_that_are_done_to"],
+    ),
+    Mutation(
+        name="refusals-name-their-fields",
+        mechanism="The page's script is told which field each sentence of a refusal is about.",
+        file="scheduler/dashboard/pages.py",
+        old='response["Croniq-Fields"] = ",".join(',
+        new='response["Croniq-Fields"] = "".join(',
+        red=[SAID + "test_all_that_a_form_says_wrong_is_told_at_once_each_with_the_name_of_its_field"],
+    ),
+    Mutation(
+        name="refusals-lead-back-to-our-pages-alone",
+        mechanism="A refused form leads back to a page of this site, and to no other.",
+        file="scheduler/dashboard/pages.py",
+        old="    if where.netloc != request.get_host() or",
+        new="    if",
+        red=[SAID + "test_all_that_a_form_says_wrong_is_told_at_once_each_with_the_name_of_its_field"],
+    ),
+    Mutation(
+        name="refusals-call-fields-by-their-labels",
+        mechanism="What a service says of a field of the API is said of the field that the page shows.",
+        file="scheduler/dashboard/refusals.py",
+        old="    if label and is_named:\n",
+        new="    if False:\n",
+        red=[SAID + "test_a_field_is_called_by_its_label"],
+    ),
+    Mutation(
+        name="once-on-the-schedules-clock",
+        mechanism="A schedule that runs once is on the clock of its own zone, as its cron would be.",
+        file="scheduler/dashboard/job_fields.py",
+        old='read_time("schedule", text, zone.name)',
+        new='read_time("schedule", text)',
+        red=[
+            "tests/scheduler/dashboard/test_job_form.py::test_once_is_on_the_clock_of_its_zone_or_of_the_installations"
+        ],
+    ),
+]
