@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,9 +27,8 @@ def main() -> int:
         subprocess.run([options.python, "-m", "venv", name], check=True)
         python = Path(name, "bin/python")
         backport = "[backport]" if options.django.startswith(("django<6", "django==5", "django~=5")) else ""
-        # Built in a copy: setuptools leaves its work beside the source.
-        copy = shutil.copytree(ROOT / "clients/django-tasks", Path(name, "client"))
-        subprocess.run([python, "-m", "pip", "install", "-q", f"{copy}{backport}", options.django], check=True)
+        client = ROOT / "clients/django-tasks"
+        subprocess.run([python, "-m", "pip", "install", "-q", f"{client}{backport}", options.django], check=True)
         versions = "import sys, django; print('Django', django.__version__, 'on Python', sys.version.split()[0])"
         subprocess.run([python, "-c", versions], check=True)
         command = [sys.executable, str(ROOT / "manage.py"), "test", "--all", "--database", "postgresql", STORIES]
