@@ -24,6 +24,9 @@ class AlertChannelAnswer(serializers.Serializer):
     kind = text()
     target = text(help_text="Of a URL no more than its host, or its scheme: the rest may be a key.")
     created_at = at()
+    failures = number(help_text="Attempts that it did not answer, one after the other; 0: it answers.")
+    closed_until = at(allow_null=True, help_text="While it does not answer: it is not tried before.")
+    error = text(help_text="Of the last attempt that it did not answer.")
 
 
 class MadeAlertChannelAnswer(AlertChannelAnswer):
@@ -113,6 +116,9 @@ def channel_body(channel: AlertChannel) -> wire.Body:
         "kind": channel.kind,
         "target": shown_target(channel.target),
         "created_at": wire.instant(channel.created_at),
+        "failures": channel.failures,
+        "closed_until": wire.instant(channel.closed_until),
+        "error": channel.error,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.http import QueryDict
@@ -12,8 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from croniq_site.kernel.text import cleaned
+from scheduler.domain.durations import format_duration
 from scheduler.domain.inputs import choice_of
 from scheduler.models import Alert, AlertChannel, AlertExemption, AlertRule
+from scheduler.services.alerts.definitions import OWN_FIELDS
+from scheduler.services.jobs import DEFAULT_TENANT
 from scheduler.templatetags.croniq import duration
 
 Text = str | Promise
@@ -64,7 +68,8 @@ CHANNEL_KINDS: dict[str, Text] = {
 
 @dataclass(frozen=True)
 class Field:
-    """``kind`` is line, long, secret, choice, many or check. ``usual``: what an empty form shows."""
+    """``kind`` is line, long, secret, choice, many or check. ``usual``: what an empty form shows. ``decides``: which
+    other fields there are, or what they let one choose from."""
 
     name: str
     label: Text
@@ -73,22 +78,52 @@ class Field:
     choices: Sequence[tuple[str, Text]] = ()
     usual: Any = ""
     is_required: bool = False
+    decides: bool = False
 
 
-def rule_fields(channels: Sequence[str], calendars: Sequence[str]) -> list[Field]:
-    none = ("", gettext_lazy("none"))
+_OF_JOBS = Field(
+    "job_glob", gettext_lazy("Of the jobs"), hint=gettext_lazy("such as billing:*; * is every job"), usual="*"
+)
+
+
+def tenant_field(tenants: Sequence[str]) -> list[Field]:
+    """None where there is nothing to choose."""
+    if len(tenants) < 2:
+        return []
+    choices = [(name, name) for name in tenants]
     return [
-        Field("name", gettext_lazy("Name"), is_required=True),
-        Field("kind", gettext_lazy("Tells that"), "choice", choices=list(KINDS.items()), usual=AlertRule.Kind.FAILED),
-        Field("channels", gettext_lazy("Over the channels"), "many", choices=[(name, name) for name in channels]),
-        Field("job_glob", gettext_lazy("Of the jobs"), hint=gettext_lazy("such as billing:*"), usual="*"),
-        Field("tags", gettext_lazy("With a tag of"), hint=gettext_lazy("with commas between them; empty: any")),
-        Field("throttle", gettext_lazy("At most once a job in"), hint=gettext_lazy("such as 10m; empty: every time")),
-        Field("grace", gettext_lazy("Grace"), hint=gettext_lazy("how long it may last before it is told; usually 60s")),
+        Field("tenant", gettext_lazy("Of the tenant"), "choice", choices=choices, usual=DEFAULT_TENANT, decides=True)
+    ]
+
+
+def rule_fields(kind: str, channels: Sequence[str], calendars: Sequence[str]) -> list[Field]:
+    """Those that a rule of the kind has."""
+    none = ("", gettext_lazy("none"))
+    own = OWN_FIELDS.get(kind, OWN_FIELDS[AlertRule.Kind.FAILED])
+    every = [
+        _OF_JOBS,
         Field(
-            "expected_within", gettext_lazy("Expected within"), hint=gettext_lazy("how long a run may take, such as 1h")
+            "tags",
+            gettext_lazy("With a tag of"),
+            hint=gettext_lazy("with commas between them; empty: whatever tags they have"),
         ),
-        Field("threshold", gettext_lazy("From so many letters on"), hint=gettext_lazy("usually 1")),
+        Field(
+            "expected_within",
+            gettext_lazy("A run may take"),
+            hint=gettext_lazy("such as 10m or 1h"),
+            is_required=True,
+        ),
+        Field("threshold", gettext_lazy("From so many letters on"), hint=gettext_lazy("empty: from the first one on")),
+        Field(
+            "grace",
+            gettext_lazy("Grace"),
+            hint=gettext_lazy("so long it may last before it is told, such as 5m; empty: one minute"),
+        ),
+        Field(
+            "throttle",
+            gettext_lazy("At most once a job in"),
+            hint=gettext_lazy("such as 10m; empty: every time"),
+        ),
         Field(
             "calendar",
             gettext_lazy("Quiet on days that this calendar closes"),
@@ -97,11 +132,23 @@ def rule_fields(channels: Sequence[str], calendars: Sequence[str]) -> list[Field
         ),
         Field("recovery", gettext_lazy("Also tell when it is over"), "check", usual=True),
     ]
+    return [
+        Field("kind", gettext_lazy("Tells that"), "choice", choices=list(KINDS.items()), usual="failed", decides=True),
+        Field("name", gettext_lazy("Name of the rule"), is_required=True),
+        Field(
+            "channels",
+            gettext_lazy("Over the channels"),
+            "many",
+            choices=[(name, name) for name in channels],
+            is_required=True,
+        ),
+        *(field for field in every if field.name in own),
+    ]
 
 
 def channel_fields() -> list[Field]:
     return [
-        Field("name", gettext_lazy("Name"), is_required=True),
+        Field("name", gettext_lazy("Name of the channel"), is_required=True),
         Field("kind", gettext_lazy("Is"), "choice", choices=list(CHANNEL_KINDS.items()), usual="webhook"),
         Field(
             "target",
@@ -113,21 +160,33 @@ def channel_fields() -> list[Field]:
     ]
 
 
-def exemption_fields(rules: Sequence[str]) -> list[Field]:
+def exemption_fields(effect: str, rules: Sequence[str]) -> list[Field]:
+    """Those that an exemption of the effect has."""
     effects = [
-        (AlertExemption.Effect.SNOOZE, gettext_lazy("snooze: what still lasts then is told then")),
-        (AlertExemption.Effect.DISABLE, gettext_lazy("switch off: nothing is looked for")),
-        (AlertExemption.Effect.OVERRIDE, gettext_lazy("override: another throttle or grace")),
+        (AlertExemption.Effect.SNOOZE, gettext_lazy("tell nobody for a time, and afterwards what still lasts")),
+        (AlertExemption.Effect.DISABLE, gettext_lazy("look for nothing for a time, as if there were no rule")),
+        (AlertExemption.Effect.OVERRIDE, gettext_lazy("tell as ever, with another grace or less often")),
     ]
     every = ("", gettext_lazy("every rule"))
+    other = [
+        Field("grace", gettext_lazy("Grace"), hint=gettext_lazy("in place of the rule's, such as 30m")),
+        Field(
+            "throttle", gettext_lazy("At most once a job in"), hint=gettext_lazy("in place of the rule's, such as 6h")
+        ),
+    ]
     return [
-        Field("effect", gettext_lazy("What"), "choice", choices=effects, usual=AlertExemption.Effect.SNOOZE),
-        Field("rule", gettext_lazy("Of the rule"), "choice", choices=[every, *((name, name) for name in rules)]),
-        Field("job_glob", gettext_lazy("Of the jobs"), hint=gettext_lazy("such as billing:*"), usual="*"),
-        Field("duration", gettext_lazy("For"), hint=gettext_lazy("such as 2h; 90d at most"), is_required=True),
-        Field("throttle", gettext_lazy("Other throttle"), hint=gettext_lazy("of an override")),
-        Field("grace", gettext_lazy("Other grace"), hint=gettext_lazy("of an override")),
-        Field("note", gettext_lazy("Why"), "long", is_required=True),
+        Field("effect", gettext_lazy("What is to be"), "choice", choices=effects, usual="snooze", decides=True),
+        Field("rule", gettext_lazy("For the rule"), "choice", choices=[every, *((name, name) for name in rules)]),
+        _OF_JOBS,
+        Field("duration", gettext_lazy("For how long"), hint=gettext_lazy("such as 2h; 90d at most"), is_required=True),
+        *(other if effect == AlertExemption.Effect.OVERRIDE else ()),
+        Field(
+            "note",
+            gettext_lazy("Why"),
+            "long",
+            hint=gettext_lazy("for whoever wonders where the alerts are"),
+            is_required=True,
+        ),
     ]
 
 
@@ -179,21 +238,27 @@ def rule_texts(rule: AlertRule | None) -> dict[str, Any]:
         "threshold": str(rule.threshold) if rule.threshold != 1 else "",
         "calendar": rule.calendar.name if rule.calendar is not None else "",
         "recovery": rule.recovery,
-        **{name: f"{seconds:g}s" if seconds else "" for name, seconds in own.items()},
+        **{name: format_duration(timedelta(seconds=seconds)) if seconds else "" for name, seconds in own.items()},
     }
 
 
+def grace_of(rule: AlertRule) -> str:
+    return duration(rule.grace_seconds) if "grace" in OWN_FIELDS[rule.kind] else ""
+
+
+def throttle_of(rule: AlertRule) -> str:
+    if "throttle" not in OWN_FIELDS[rule.kind]:
+        return ""
+    return _("once in {time}").format(time=duration(rule.throttle_seconds)) if rule.throttle_seconds else _("every one")
+
+
 def terms_of(rule: AlertRule) -> list[str]:
-    """What a rule says besides its kind, in words."""
+    """What a rule says besides its kind, its grace and its throttle, in words."""
     kind, terms = rule.kind, []
     if kind == AlertRule.Kind.OVERRAN:
         terms.append(_("longer than {time}").format(time=duration(rule.expected_within_seconds)))
-    if kind in (AlertRule.Kind.MISSED, AlertRule.Kind.NO_RUNNER, AlertRule.Kind.SCHEDULER_SILENT):
-        terms.append(_("for more than {time}").format(time=duration(rule.grace_seconds)))
     if kind == AlertRule.Kind.DEAD_LETTERS and rule.threshold > 1:
         terms.append(_("from {number} on").format(number=rule.threshold))
-    if rule.throttle_seconds:
-        terms.append(_("at most once a job in {time}").format(time=duration(rule.throttle_seconds)))
     if rule.calendar is not None:
         terms.append(_("quiet on days that {calendar} closes").format(calendar=rule.calendar.name))
     if not rule.recovery:

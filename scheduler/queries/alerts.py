@@ -8,6 +8,8 @@ from uuid import UUID
 from django.db.models import Prefetch, Q, QuerySet
 
 from scheduler.models import Alert, AlertChannel, AlertExemption, AlertRoute, AlertRule
+from scheduler.queries.tags import tenants
+from scheduler.services.jobs import DEFAULT_TENANT
 
 
 def channel_list(*, tenant: str | None, limit: int, after: tuple[str, int] | None = None) -> list[AlertChannel]:
@@ -28,6 +30,12 @@ def rule_detail(rule_id: int, tenant: str | None) -> AlertRule | None:
 def _rules() -> QuerySet[AlertRule]:
     routes = AlertRoute.objects.select_related("channel").defer("channel__secret", "channel__target")
     return AlertRule.objects.select_related("calendar").prefetch_related(Prefetch("routes", routes))
+
+
+def alert_tenants() -> list[str]:
+    """Whose rules there may be: the tenants that have jobs or channels, and the default one. Two queries."""
+    with_channels = AlertChannel.objects.filter(deleted_at__isnull=True).order_by().values_list("tenant", flat=True)
+    return sorted({DEFAULT_TENANT, *tenants(), *with_channels.distinct()})
 
 
 def channel_names(rule: AlertRule) -> list[str]:

@@ -18,8 +18,6 @@ from scheduler.api.views.jobs import actor_of
 from scheduler.domain.inputs import flag_of, name_of, names_of
 from scheduler.domain.job_fields import refuse_unknown
 
-MOST_NAME = 150
-
 
 def user_body(person: PersonRow) -> wire.Body:
     return {
@@ -76,7 +74,7 @@ class Users(PeopleView):
     )
     def post(self, request: Request) -> Response:
         refuse_unknown(self.body, {"username", "roles"})
-        username = name_of("username", self.body.get("username"), most=MOST_NAME)
+        username = name_of("username", self.body.get("username"))
         roles = names_of("roles", self.body.get("roles", []))
         user, password = create_person(username, self.now, roles=roles, actor=actor_of(self))
         return Response({**self.body_of(user.pk), "password": password}, status=201)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from croniq_site.kernel.ids import uuid7
 from runners.services.audit import Actor, Event, record_events
 from scheduler.domain.alerts import shown_target
+from scheduler.domain.all_at_once import AllAtOnce
 from scheduler.domain.apprise_urls import apprise_url
 from scheduler.domain.http_action import url_of
 from scheduler.domain.inputs import choice_of, flag_of, name_of, names_of, seconds_of, whole_number_of
@@ -52,11 +53,15 @@ def create_channel(values: Mapping[str, Any], now: datetime, actor: Actor, tenan
     Conflict ``alert_channel_exists``."""
     refuse_unknown(values, {"name", "kind", "target"})
     kind = choice_of("kind", values.get("kind"), AlertChannel.Kind.values)
+    reading = AllAtOnce()
+    name = reading.read(name_of, "name", values.get("name"))
+    target = reading.read(_target_of, "target", values.get("target"), kind)
+    reading.end()
     channel = AlertChannel(
         tenant=tenant,
-        name=name_of("name", values.get("name")),
+        name=name,
         kind=kind,
-        target=_target_of(kind, values.get("target")),
+        target=target,
         secret=secrets.token_urlsafe(32) if kind == AlertChannel.Kind.WEBHOOK else "",
         created_at=now,
     )
@@ -67,21 +72,21 @@ def create_channel(values: Mapping[str, Any], now: datetime, actor: Actor, tenan
     return channel
 
 
-def _target_of(kind: str, value: Any) -> str:
+def _target_of(field: str, value: Any, kind: str) -> str:
     if kind == AlertChannel.Kind.WEBHOOK:
-        url = url_of("target", value)
+        url = url_of(field, value)
         if not isinstance(url, str):
-            raise InvalidInput.of("target", "The URL of a channel is a text.")
+            raise InvalidInput.of(field, "The URL of a channel is a text.")
         return url
     if kind == AlertChannel.Kind.APPRISE:
-        return apprise_url("target", value)
+        return apprise_url(field, value)
     try:
         if isinstance(value, str) and len(value) <= 254 and value.isascii():
             validate_email(value)
             return value
     except ValidationError:
         pass
-    raise InvalidInput.of("target", "target is a mail address such as ops@example.org.")
+    raise InvalidInput.of(field, f"{field} is a mail address such as ops@example.org.")
 
 
 def save_rule(
@@ -99,13 +104,15 @@ def save_rule(
         before = rule_definition(old) if old is not None else {}
         whose = old.tenant if old is not None else tenant or DEFAULT_TENANT
         kind = choice_of("kind", values.get("kind", before.get("kind")), Kind.values)
+        reading = AllAtOnce()
         for field in _FIELDS:
             if values.get(field) is not None and field not in OWN_FIELDS[Kind(kind)]:
-                raise InvalidInput.of(field, f"A rule of the kind {kind} has no {field}.")
+                reading.refuse(field, f"A rule of the kind {kind} has no {field}.")
         values = {**_as_said(before, kind), **values}
-        said = _rule_values(kind, values)
-        routes = _locked_channels([name_of("channels", name) for name in _channel_names(values.get("channels"))], whose)
-        said["calendar"] = _calendar_of(values.get("calendar"), whose)
+        said = _rule_values(kind, values, reading)
+        routes = reading.read(_locked_channels, "channels", values.get("channels"), whose)
+        said["calendar"] = reading.read(_calendar_of, "calendar", values.get("calendar"), whose)
+        reading.end()
         if old is None:
             rule = AlertRule(tenant=whose, created_at=now, **said)
             _insert(rule, "alert_rule")
@@ -137,12 +144,12 @@ def _as_said(definition: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return {name: plain[name] for name in own & is_said}
 
 
-def _rule_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    said: dict[str, Any] = {"kind": kind, "name": name_of("name", values.get("name"))}
+def _rule_values(kind: str, values: Mapping[str, Any], reading: AllAtOnce) -> dict[str, Any]:
+    said: dict[str, Any] = {"kind": kind, "name": reading.read(name_of, "name", values.get("name"))}
 
     def read(field: str, column: str, default: Any, parse: Callable[[str, Any], Any]) -> None:
         value = values.get(field)
-        said[column] = parse(field, value) if value is not None else default
+        said[column] = reading.read(parse, field, value) if value is not None else default
 
     read("job_glob", "job_glob", "*", name_of)
     read("tags", "tags", [], names_of)
@@ -152,17 +159,14 @@ def _rule_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     read("threshold", "threshold", 1, lambda field, value: whole_number_of(field, value, 1, 1_000_000))
     read("recovery", "recovery", True, flag_of)
     if kind == Kind.OVERRAN and said["expected_within_seconds"] is None:
-        raise InvalidInput.of("expected_within", "Say how long a run may take, such as 10m.")
+        reading.refuse("expected_within", "Say how long a run may take, such as 10m.")
     return said
 
 
-def _channel_names(value: Any) -> list[str]:
+def _locked_channels(field: str, value: Any, tenant: str) -> list[AlertChannel]:
     if not isinstance(value, list) or not 1 <= len(value) <= CHANNELS_MOST:
-        raise InvalidInput.of("channels", f"channels is a list of 1 to {CHANNELS_MOST} names of alert channels.")
-    return value
-
-
-def _locked_channels(names: Sequence[str], tenant: str) -> list[AlertChannel]:
+        raise InvalidInput.of(field, f"{field} is a list of 1 to {CHANNELS_MOST} names of alert channels.")
+    names = [name_of(field, name) for name in value]
     # Locked: a channel that is being deleted in this moment is none, or is refused to go. Not its key: a run that ends
     # in this moment may name it.
     channels = AlertChannel.objects.select_for_update(no_key=True).filter(
@@ -171,16 +175,16 @@ def _locked_channels(names: Sequence[str], tenant: str) -> list[AlertChannel]:
     found = {channel.name: channel for channel in channels.order_by("pk")}
     for name in names:
         if name not in found:
-            raise InvalidInput.of("channels", f"There is no alert channel {name!r}; make it first.")
+            raise InvalidInput.of(field, f"There is no alert channel {name!r}; make it first.")
     return list(found.values())
 
 
-def _calendar_of(value: Any, tenant: str) -> Calendar | None:
+def _calendar_of(field: str, value: Any, tenant: str) -> Calendar | None:
     if value is None:
         return None
-    calendar = calendar_named(name_of("calendar", value), tenant=tenant)
+    calendar = calendar_named(name_of(field, value), tenant=tenant)
     if calendar is None:
-        raise InvalidInput.of("calendar", "There is no calendar of that name.")
+        raise InvalidInput.of(field, "There is no calendar of that name.")
     return calendar
 
 

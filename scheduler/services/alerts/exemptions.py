@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.services.audit import Actor, Event, record_events
+from scheduler.domain.all_at_once import AllAtOnce
 from scheduler.domain.inputs import choice_of, name_of, seconds_of, text_of
 from scheduler.domain.job_fields import refuse_unknown
 from scheduler.models import Alert, AlertExemption, AlertRule
@@ -29,35 +30,43 @@ def make_exemption(values: Mapping[str, Any], now: datetime, actor: Actor, tenan
     ninety days at most. Raises InvalidInput by field, Conflict ``too_many_alert_exemptions``.
     """
     refuse_unknown(values, {"effect", "rule", "job_glob", "duration", "throttle", "grace", "note"})
-    effect = choice_of("effect", values.get("effect"), Effect.values)
-    length = timedelta(seconds=seconds_of("duration", values.get("duration")))
-    if length > LONGEST:
-        raise InvalidInput.of("duration", f"{LONGEST.days} days is the longest; say it again then.")
-    row = AlertExemption(
-        tenant=tenant,
-        effect=effect,
-        job_glob=name_of("job_glob", values["job_glob"]) if values.get("job_glob") is not None else "*",
-        note=_note_of(values.get("note")),
-        created_by=f"{actor.type}:{actor.id}"[:255],
-        created_at=now,
-        until=now + length,
-    )
-    if values.get("throttle") is not None:
-        row.throttle_seconds = seconds_of("throttle", values["throttle"])
-    if values.get("grace") is not None:
-        row.grace_seconds = seconds_of("grace", values["grace"], least=LEAST_GRACE_SECONDS)
-    is_other = row.throttle_seconds is not None or row.grace_seconds is not None
-    if is_other != (effect == Effect.OVERRIDE):
+    reading = AllAtOnce()
+    effect = reading.read(choice_of, "effect", values.get("effect"), Effect.values)
+    length = reading.read(_length_of, "duration", values.get("duration"))
+    note = reading.read(_note_of, "note", values.get("note"))
+
+    def other(parse: Callable[..., Any], field: str, default: Any = None, **options: Any) -> Any:
+        value = values.get(field)
+        return reading.read(parse, field, value, **options) if value is not None else default
+
+    job_glob, rule_name = other(name_of, "job_glob", "*"), other(name_of, "rule")
+    throttle, grace = other(seconds_of, "throttle"), other(seconds_of, "grace", least=LEAST_GRACE_SECONDS)
+    is_other = values.get("throttle") is not None or values.get("grace") is not None
+    if effect and is_other != (effect == Effect.OVERRIDE):
         text = "An override says a throttle or a grace." if not is_other else f"{effect} has no throttle and no grace."
-        raise InvalidInput.of("effect", text)
+        reading.refuse("effect", text)
     with write_transaction():
-        if values.get("rule") is not None:
+        rule = None
+        if rule_name is not None:
             rules = AlertRule.objects.select_for_update(of=("self",), no_key=True).filter(
                 tenant=tenant, deleted_at__isnull=True
             )
-            row.rule = rules.filter(name=name_of("rule", values["rule"])).first()
-            if row.rule is None:
-                raise InvalidInput.of("rule", "There is no alert rule of that name.")
+            rule = rules.filter(name=rule_name).first()
+            if rule is None:
+                reading.refuse("rule", "There is no alert rule of that name.")
+        reading.end()
+        row = AlertExemption(
+            tenant=tenant,
+            effect=effect,
+            rule=rule,
+            job_glob=job_glob,
+            throttle_seconds=throttle,
+            grace_seconds=grace,
+            note=note,
+            created_by=f"{actor.type}:{actor.id}"[:255],
+            created_at=now,
+            until=now + length,
+        )
         live = AlertExemption.objects.filter(tenant=tenant, ended_at__isnull=True, until__gt=now)
         if live.count() >= LIVE_MOST:
             raise Conflict(f"{LIVE_MOST} are in effect; end some first.", code="too_many_alert_exemptions")
@@ -67,10 +76,17 @@ def make_exemption(values: Mapping[str, Any], now: datetime, actor: Actor, tenan
     return row
 
 
-def _note_of(value: Any) -> str:
-    note = text_of("note", value, most=NOTE_MOST)
+def _length_of(field: str, value: Any) -> timedelta:
+    length = timedelta(seconds=seconds_of(field, value))
+    if length > LONGEST:
+        raise InvalidInput.of(field, f"{LONGEST.days} days is the longest; say it again then.")
+    return length
+
+
+def _note_of(field: str, value: Any) -> str:
+    note = text_of(field, value, most=NOTE_MOST)
     if not note.strip():
-        raise InvalidInput.of("note", "Say why, for whoever wonders where the alerts are.")
+        raise InvalidInput.of(field, "Say why, for whoever wonders where the alerts are.")
     return note
 
 

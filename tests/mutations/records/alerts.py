@@ -7,6 +7,7 @@ DELIVERY = "tests/scheduler/alerts/test_delivery.py::"
 DEFINITIONS = "tests/scheduler/alerts/test_definitions.py::"
 CLOSED = "tests/scheduler/alerts/test_closed_channels.py::"
 EXEMPTIONS = "tests/scheduler/alerts/test_exemptions.py::"
+PAGES = "tests/scheduler/dashboard/test_alerts.py::"
 ORDER = "tests/scheduler/alerts/test_order.py::"
 FINDER = "scheduler/services/alerts/causes.py"
 LOOKS = "scheduler/queries/alert_conditions.py"
@@ -192,8 +193,8 @@ RECORDS = [
         name="alert-mail-taken-is-taken",
         mechanism="A mail that was taken is delivered, whatever becomes of the farewell.",
         file="scheduler/services/alerts/mail_process.py",
-        old='        connection.putcmd("quit")\n',
-        new="        connection.quit()\n        raise SystemExit(1)\n",
+        old='    with suppress(OSError):\n        connection.putcmd("quit")\n',
+        new="    connection.quit()\n",
         red=[DELIVERY + "test_a_mail_says_what_happened_and_has_the_alerts_id"],
     ),
     Mutation(
@@ -299,5 +300,56 @@ RECORDS = [
         new="_open(now)",
         red=[DELIVERY + "test_an_alert_that_is_seen_late_by_one_sender_is_throttled_by_what_another_one_says"],
         database="postgresql",
+    ),
+    Mutation(
+        name="alert-form-by-kind",
+        mechanism="The form of a rule has the fields of its kind alone.",
+        file="scheduler/dashboard/alert_fields.py",
+        old="*(field for field in every if field.name in own)",
+        new="*every",
+        red=[PAGES + "test_the_form_of_a_rule_has_the_fields_of_its_kind_alone[flapping]"],
+    ),
+    Mutation(
+        name="alert-form-asked-for-first",
+        mechanism="A form that was drawn for another choice is shown again, not saved.",
+        file="scheduler/dashboard/alert_form.py",
+        old='if "choose" in request.POST or {**chosen, **drawn} != chosen:',
+        new='if "choose" in request.POST:',
+        red=[PAGES + "test_the_form_of_a_rule_has_the_fields_of_its_kind_alone[flapping]"],
+    ),
+    Mutation(
+        name="alert-form-usual-not-empty",
+        mechanism="A box that a form did not have is as usual, not empty.",
+        file="scheduler/dashboard/alert_form.py",
+        old="text if name in had else usual[name]",
+        new="text",
+        red=[PAGES + "test_what_a_form_did_not_ask_for_is_as_usual_and_not_empty"],
+    ),
+    Mutation(
+        name="alert-form-all-at-once",
+        mechanism="All that is wrong with a rule or an exemption is said at once, each at its field.",
+        file="scheduler/domain/all_at_once.py",
+        old="                self.wrong.setdefault(name, sentences)\n            return None\n",
+        new="                raise\n",
+        red=[
+            PAGES + "test_a_rule_is_made_and_edited_in_the_same_form",
+            PAGES + "test_an_override_alone_has_other_values",
+        ],
+    ),
+    Mutation(
+        name="alert-forms-of-a-tenant",
+        mechanism="What is made in a form is of the tenant that it says.",
+        file="scheduler/dashboard/alerts.py",
+        old="        make_exemption(values, now, actor_of(request), tenant)",
+        new="        make_exemption(values, now, actor_of(request), DEFAULT_TENANT)",
+        red=[PAGES + "test_rules_channels_and_snoozes_of_each_tenant_are_made_and_shown"],
+    ),
+    Mutation(
+        name="alert-page-follows",
+        mechanism="The page shows by itself how a channel is and what becomes of an alert.",
+        file="scheduler/dashboard/alerts.py",
+        old='row["channel"].failures, row["channel"].tried_at)',
+        new="None)",
+        red=[PAGES + "test_the_log_and_the_channels_follow_by_themselves"],
     ),
 ]

@@ -145,6 +145,29 @@ def test_a_test_waits_to_be_sent_as_any_alert(api, now):
     assert api().get("/v1/alerts?state=lost").status_code == 400
 
 
+def test_of_a_channel_that_does_not_answer_the_list_says_so(api, now):
+    AlertChannelFactory(failures=2, closed_until=now, error="it answered 500")
+    (row,) = api().get("/v1/alert-channels").json()
+    assert (row["failures"], row["closed_until"], row["error"]) == (2, "2026-03-02T12:00:00.000000Z", "it answered 500")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "fields"),
+    [
+        ("channels", {"kind": "email", "name": "", "target": "x"}, {"name", "target"}),
+        ("rules", {"kind": "missed", "grace": "1s", "threshold": 3}, {"name", "channels", "grace", "threshold"}),
+        (
+            "exemptions",
+            {"duration": "91d", "rule": "none", "throttle": "x"},
+            {"effect", "duration", "note", "throttle", "rule"},
+        ),
+    ],
+)
+def test_all_that_is_wrong_is_said_at_once(api, path, body, fields):
+    answer = api().post(f"/v1/alert-{path}", body)
+    assert (answer.status_code, set(answer.json()["fields"])) == (400, fields)
+
+
 def test_in_the_admin_a_test_goes_over_the_selected_channels_that_are_there(now):
     channel, gone = AlertChannelFactory(), AlertChannelFactory(deleted_at=now)
     root = Client()

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from scheduler.models import Alert, AlertChannel, AlertExemption, AlertRule
+from scheduler.services.alerts.definitions import OWN_FIELDS
 from tests.factories import (
     AlertChannelFactory,
     AlertExemptionFactory,
@@ -82,7 +83,7 @@ def test_a_rule_is_made_and_edited_in_the_same_form(admin):
     rule = AlertRule.objects.get()
     assert (rule.grace_seconds, rule.tags, rule.recovery, rule.job_glob) == (300, ["x", "y"], True, "a:*")
     shown = admin.get(f"/alerts/rules/{rule.pk}/edit").content.decode()
-    assert 'value="300s"' in shown
+    assert 'value="5m"' in shown
     assert 'value="ops" checked' in shown
     changed = {"name": "late", "kind": "missed", "channels": ["ops", "boss"], "calendar": "office", "job_glob": "*"}
     assert admin.post(f"/alerts/rules/{rule.pk}/edit", changed).status_code == 302
@@ -93,8 +94,100 @@ def test_a_rule_is_made_and_edited_in_the_same_form(admin):
     for wrong, field in refused:
         answer = admin.post("/alerts/rules/new", {**said, "grace": "", "name": "other", **wrong})
         assert (answer.status_code, f'id="{field}-wrong"' in answer.content.decode()) == (400, True)
+    every = {"kind": "overran", "name": " ", "channels": [], "expected_within": "soon", "throttle": "0s"}
+    page = admin.post("/alerts/rules/new", every).content.decode()
+    for field in ("name", "channels", "expected_within", "throttle"):
+        assert f'id="{field}-wrong"' in page
+    assert "Choose at least one." in page
+    page = admin.post("/alerts/rules/new", {**said, "name": "other", "grace": "1s"}).content.decode()
+    assert "The shortest possible “Grace” is 10 seconds." in page
     assert AlertRule.objects.count() == 1
     assert admin.get("/alerts/rules/999999/edit").status_code == 404
+
+
+FIELDS = {"expected_within", "throttle", "grace", "threshold", "job_glob", "tags", "recovery", "calendar"}
+
+
+@pytest.mark.parametrize("kind", sorted({*AlertRule.Kind.values} - {"failed"}))
+def test_the_form_of_a_rule_has_the_fields_of_its_kind_alone(admin, kind):
+    AlertChannelFactory(name="ops")
+    said = {"kind": kind, "drawn-kind": "failed", "name": "late", "channels": ["ops"], "recovery": "on"}
+    asked = admin.post("/alerts/rules/new", {**said, "choose": "1"}, headers={"HX-Request": "true"})
+    forced = admin.post("/alerts/rules/new", said)
+    for answer in (asked, forced):
+        page = answer.content.decode()
+        assert {field for field in FIELDS if f'name="{field}"' in page} == OWN_FIELDS[kind]
+        assert (answer.status_code, 'value="late"' in page, 'value="ops" checked' in page) == (200, True, True)
+        assert f'name="drawn-kind" value="{kind}"' in page
+    assert "<html" not in asked.content.decode()
+    # What was not asked for yet is not saved as if it had been answered.
+    assert "Look them through" in forced.content.decode()
+    assert not AlertRule.objects.exists()
+
+
+def test_what_a_form_did_not_ask_for_is_as_usual_and_not_empty(admin):
+    AlertChannelFactory(name="ops")
+    said = {"kind": "failed", "drawn-kind": "weekly_digest", "name": "late", "channels": ["ops"], "choose": "1"}
+    page = admin.post("/alerts/rules/new", said).content.decode()
+    assert 'name="recovery" checked' in page
+    assert 'name="job_glob" value="*"' in page
+
+
+def test_the_table_of_rules_says_grace_and_throttle(admin):
+    AlertRuleFactory(name="late", kind="missed", grace_seconds=300, throttle_seconds=3600)
+    AlertRuleFactory(name="silent", kind="scheduler_silent", grace_seconds=120)
+    page = admin.get("/alerts").content.decode()
+    for text in (">5 min<", ">once in 1 h<", ">2 min<"):
+        assert text in page, text
+
+
+def test_rules_channels_and_snoozes_of_each_tenant_are_made_and_shown(admin):
+    AlertChannelFactory(name="ops", tenant="acme")
+    AlertChannelFactory(name="ours")
+    page = admin.get("/alerts/rules/new?tenant=acme").content.decode()
+    assert ('value="ops"' in page, 'value="ours"' in page) == (True, False)
+    rule = {"tenant": "acme", "kind": "failed", "name": "theirs", "channels": ["ops"], "job_glob": "*"}
+    assert admin.post("/alerts/rules/new", rule).status_code == 302
+    assert admin.post("/alerts/rules/new", {**rule, "tenant": "default", "name": "x"}).status_code == 400
+    channel = {"tenant": "acme", "name": "boss", "kind": "email", "target": "boss@example.org"}
+    assert admin.post("/alerts/channels/new", channel).status_code == 302
+    assert "exemptions/new?rule=theirs&amp;tenant=acme" in admin.get("/alerts").content.decode()
+    form = admin.get("/alerts/exemptions/new?rule=theirs&tenant=acme").content.decode()
+    assert '<option value="theirs" selected>' in form
+    said = {"tenant": "acme", "effect": "snooze", "rule": "theirs", "job_glob": "*", "duration": "1h", "note": "why"}
+    assert admin.post("/alerts/exemptions/new", said).status_code == 302
+    assert {row.tenant for model in (AlertRule, AlertExemption) for row in model.objects.all()} == {"acme"}
+    assert AlertChannel.objects.get(name="boss").tenant == "acme"
+    theirs, ours = (admin.get(f"/alerts?tenant={name}").content.decode() for name in ("acme", "default"))
+    assert ("boss" in theirs, "ours" in theirs, "boss" in ours, "ours" in ours) == (True, False, False, True)
+    assert admin.post("/alerts/rules/new", {**rule, "tenant": "nobody", "name": "y"}).status_code == 400
+
+
+def test_an_override_alone_has_other_values(admin):
+    said = {"effect": "override", "drawn-effect": "snooze", "choose": "1", "note": "why", "duration": "2h"}
+    page = admin.post("/alerts/exemptions/new", said).content.decode()
+    assert ('name="grace"' in page, 'value="2h"' in page) == (True, True)
+    assert 'name="grace"' not in admin.get("/alerts/exemptions/new").content.decode()
+    wrong = admin.post("/alerts/exemptions/new", {"effect": "override", "grace": "1s", "duration": "91d", "note": ""})
+    for field in ("grace", "duration", "note"):
+        assert f'id="{field}-wrong"' in wrong.content.decode()
+
+
+def test_the_log_and_the_channels_follow_by_themselves(admin, now):
+    """What a test comes to is seen without anybody's asking."""
+    alert = AlertFactory(rule=AlertRuleFactory(name="night"), event="test")
+    page = admin.get("/alerts").content.decode()
+    where = page.partition('id="told"')[2].partition('hx-get="')[2].partition('"')[0].replace("&amp;", "&")
+    part = {"HX-Request": "true"}
+    assert admin.get(where, headers=part).status_code == 204
+    AlertChannel.objects.update(failures=3, closed_until=now + timedelta(days=9999), error="answered 500")
+    seen = admin.get(where, headers=part)
+    for text in ("does not answer", "3 attempts", "answered 500"):
+        assert text in seen.content.decode()
+    assert "night" not in seen.content.decode().partition("What was told")[0]
+    Alert.objects.filter(pk=alert.pk).update(state="delivered", next_at=None, finished_at=now)
+    assert "delivered</span>" in admin.get(where, headers=part).content.decode()
+    assert "hx-get" not in admin.get(f"/alerts?before={alert.pk}").content.decode().partition('id="told"')[2][:200]
 
 
 def test_an_operator_may_snooze_and_sees_no_button_of_an_admin(operator, now):
