@@ -23,7 +23,7 @@ from croniq_site.kernel.errors import Conflict, Forbidden
 from runners.admin import BoundedSearch, refused_page
 from runners.domain.roles import ROLES
 from runners.models import Preferences
-from runners.services.people import keeping_an_admin
+from runners.services.people import keeping_an_admin, password_given
 from scheduler.dashboard.sentences import said
 
 NO_STAFF = "The administration is for staff alone. An administrator can make you staff there, on the page of your user."
@@ -72,6 +72,17 @@ class BoundedUserAdmin(ToldInTheAudit, KeepsAnAdmin, UserAdmin):
         """What somebody has chosen for himself goes with him; alone nobody deletes it."""
         rows, counts, lacking, protected = super().get_deleted_objects(objs, request)
         return rows, counts, lacking - {str(Preferences._meta.verbose_name)}, protected
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not change:
+            password_given(obj.pk)
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponseBase:
+        answer = super().user_change_password(request, id, form_url)
+        if request.method == "POST" and answer.status_code == 302 and id != str(request.user.pk):
+            password_given(int(id))
+        return answer
 
 
 @admin.register(Group)

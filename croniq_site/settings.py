@@ -144,7 +144,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "login"
-LOGIN_REDIRECT_URL = "jobs"
+LOGIN_REDIRECT_URL = "now"
 LOGOUT_REDIRECT_URL = "login"
 
 # Second factors and OpenID Connect, by allauth: off unless configured (croniq_site.people). Its own limits are in the

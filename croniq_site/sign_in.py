@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.http import HttpRequest
 
 from croniq_site.kernel.clock import DatabaseClock
+from runners.services.people import must_change_password
 from runners.services.sign_in import begin_sign_in, end_sign_in
 
 
@@ -31,7 +32,9 @@ class CountedBackend(ModelBackend):
         return user
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
-        """His own and those of his groups in one query: every page asks."""
+        """His own and those of his groups in one query: every page asks. None with a password that is another's."""
+        if must_change_password(user_obj):
+            return set()
         if not user_obj.is_active or user_obj.is_anonymous or user_obj.is_superuser or obj is not None:
             return super().get_all_permissions(user_obj, obj)
         if not hasattr(user_obj, "_perm_cache"):

@@ -27,13 +27,16 @@ class SignInCount(models.Model):
 
 
 class Preferences(models.Model):
-    """How somebody likes to see pages. Whoever has chosen nothing has no row."""
+    """How somebody likes to see pages, and what he still has to do. Whoever has chosen nothing has no row."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="preferences"
     )
     time_zone = models.CharField(
         max_length=64, blank=True, help_text="in which instants are shown; empty: the browser's"
+    )
+    must_change_password = models.BooleanField(
+        default=False, db_default=False, help_text="somebody else made it: nothing opens before it is changed"
     )
 
     class Meta:

@@ -16,6 +16,7 @@ from django.db.models import Q
 from croniq_site.kernel.database import one_at_a_time, write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.domain.roles import ADMIN, ROLES
+from runners.models import Preferences
 from runners.services.audit import SYSTEM, Actor, Event, record_events
 
 LOCK = 0x43525055
@@ -70,6 +71,7 @@ def create_person(
             user.save(force_insert=True)
             _set_roles(user, roles)
             user.save(update_fields=["is_staff"])
+            password_given(user.pk)
             record_events([Event("user.created", "user", username, actor, diff=_values(user))], now)
             return user, password
     except IntegrityError:
@@ -84,8 +86,24 @@ def renew_password(user_id: int, now: datetime, *, actor: Actor = SYSTEM) -> tup
         user = _locked(user_id)
         user.set_password(password)
         user.save(update_fields=["password"])
+        password_given(user.pk)
         record_events([Event("user.updated", "user", user.get_username(), actor, diff={"password": "changed"})], now)
         return user, password
+
+
+def password_given(user_id: int) -> None:
+    """Let nothing open for somebody before he has changed the password that somebody else knows."""
+    Preferences.objects.update_or_create(user_id=user_id, defaults={"must_change_password": True})
+
+
+def password_chosen(user_id: int) -> None:
+    Preferences.objects.filter(user_id=user_id, must_change_password=True).update(must_change_password=False)
+
+
+def must_change_password(user: AbstractBaseUser) -> bool:
+    """No query for whom the session has loaded."""
+    preferences = getattr(user, "preferences", None)
+    return preferences is not None and preferences.must_change_password
 
 
 def edit_person(

@@ -27,6 +27,7 @@ from croniq_site.kernel.database import is_outage
 from croniq_site.kernel.errors import CroniqError, InvalidInput
 from croniq_site.kernel.text import cleaned
 from runners.services.audit import Actor
+from runners.services.people import must_change_password
 from scheduler.dashboard.frame import banner_of
 from scheduler.dashboard.refusals import errors_of, labelled_errors
 from scheduler.dashboard.sentences import said
@@ -51,8 +52,7 @@ def page(view: View | None = None, *, needs: str = VIEW) -> View:
     @wraps(view)
     def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
         def look() -> HttpResponse:
-            if not request.user.has_perm(needs):
-                raise PermissionDenied
+            _let(request, needs)
             return view(request, _framed(request), **parts)
 
         return _answered(request, ("GET", "HEAD"), look)
@@ -72,8 +72,7 @@ def action(view: View | None = None, *, needs: str = ACT) -> View:
     @wraps(view)
     def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
         def act() -> HttpResponse:
-            if not request.user.has_perm(needs):
-                raise PermissionDenied
+            _let(request, needs)
             done = view(request, DatabaseClock().now(), **parts)
             return done if isinstance(done, HttpResponse) else HttpResponseRedirect(done)
 
@@ -91,13 +90,24 @@ def form(view: View | None = None, *, needs: str = ACT) -> View:
     @wraps(view)
     def wrapped(request: HttpRequest, **parts: Any) -> HttpResponse:
         def fill_in() -> HttpResponse:
-            if not request.user.has_perm(needs):
-                raise PermissionDenied
+            _let(request, needs)
             return view(request, _framed(request), **parts)
 
         return _answered(request, ("GET", "HEAD", "POST"), fill_in)
 
     return wrapped
+
+
+class _PasswordOfAnother(Exception):
+    """Somebody else knows it: it opens nothing but the page that changes it."""
+
+
+def _let(request: HttpRequest, needs: str) -> None:
+    if request.user.has_perm(needs):
+        return
+    if must_change_password(request.user):
+        raise _PasswordOfAnother
+    raise PermissionDenied
 
 
 def own(view: View) -> View:
@@ -200,6 +210,9 @@ def _answered(request: HttpRequest, methods: tuple[str, ...], answer: Callable[[
         else:
             context = {"refusal": refusal, "told": labelled_errors(refusal), "back": _page_before(request)}
             response = render(request, "refused.html", context, status=refusal.status)
+    except _PasswordOfAnother:
+        where = reverse("password")
+        response = HttpResponseClientRedirect(where) if request.htmx else HttpResponseRedirect(where)
     except PermissionDenied:
         if not is_of_script:
             raise

@@ -12,10 +12,11 @@ from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.urls import reverse_lazy
+from django.urls import reverse, reverse_lazy
 from django.utils.translation import gettext as _
 
 from croniq_site.kernel.errors import TooManyRequests
+from runners.services.people import must_change_password, password_chosen
 
 
 class SignIn(LoginView):
@@ -24,6 +25,11 @@ class SignIn(LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"oidc": settings.CRONIQ_OIDC}
+
+    def get_success_url(self) -> str:
+        """Whoever asked for no page in particular begins with what is going on."""
+        where = super().get_success_url()
+        return reverse("now") if where == "/" else where
 
     def form_valid(self, form: Any) -> HttpResponseBase:
         if not settings.CRONIQ_TOTP:
@@ -46,13 +52,15 @@ class SignIn(LoginView):
 
 class ChangePassword(PasswordChangeView):
     template_name = "registration/change_password.html"
-    success_url = reverse_lazy("jobs")
+    success_url = reverse_lazy("now")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs) | {"totp": settings.CRONIQ_TOTP}
+        more = {"totp": settings.CRONIQ_TOTP, "is_of_another": must_change_password(self.request.user)}
+        return super().get_context_data(**kwargs) | more
 
     def form_valid(self, form: Any) -> HttpResponseBase:
         answer = super().form_valid(form)
+        password_chosen(self.request.user.pk)
         messages.success(
             self.request, _("Your password is changed. Wherever else you were signed in, you are not any more.")
         )

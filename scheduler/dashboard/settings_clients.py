@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +19,7 @@ from runners.models import ApiClient, ApiKey
 from runners.queries.clients import client_list, client_of_id, key_list, key_of_id
 from runners.services.clients import create_client, edit_client, make_key, refuse_more_than, revoke_keys, rotate_key
 from scheduler.dashboard.pages import action, actor_of, address, form, or_message, text_in
-from scheduler.dashboard.sentences import said
+from scheduler.dashboard.refusals import errors_of
 from scheduler.domain.inputs import name_of, seconds_of, slug_of
 
 CLIENTS = "runners.change_apikey"
@@ -64,7 +65,8 @@ def client_page(request: HttpRequest, now: datetime, client_id: int) -> HttpResp
         texts = _texts_of(request)
         try:
             values = {name: texts[name] for name in ("scopes", "is_active")}
-            values["name"] = name_of("name", texts["name"])
+            values["name"] = texts["name"]
+            _refuse_all(lambda: name_of("name", texts["name"]), lambda: _some(texts["scopes"]))
             by = person_of(request.user)
             edit_client(client_id, now, **values, actor=actor_of(request), by=by)
         except (InvalidInput, Conflict) as refused:
@@ -125,10 +127,31 @@ def revoke(request: HttpRequest, now: datetime, key_id: int) -> str:
 
 
 def _made(request: HttpRequest, texts: dict[str, Any], now: datetime) -> ApiClient:
-    tenant = slug_of("tenant", texts["tenant"]) if texts["tenant"] else None
     refuse_more_than(person_of(request.user), texts["scopes"])
-    name = name_of("name", texts["name"])
-    return create_client(name, texts["scopes"], now, tenant=tenant, actor=actor_of(request))
+    tenant = texts["tenant"] or None
+    _refuse_all(
+        lambda: name_of("name", texts["name"]),
+        lambda: slug_of("tenant", tenant) if tenant else None,
+        lambda: _some(texts["scopes"]),
+    )
+    return create_client(texts["name"], texts["scopes"], now, tenant=tenant, actor=actor_of(request))
+
+
+def _some(scopes: list[str]) -> None:
+    if not scopes:
+        raise InvalidInput.of("scopes", _("It may do nothing yet: tick at least one."))
+
+
+def _refuse_all(*checks: Callable[[], Any]) -> None:
+    """Refuse with all that is wrong, not only with what comes first."""
+    wrong: dict[str, list[str]] = {}
+    for check in checks:
+        try:
+            check()
+        except InvalidInput as refused:
+            wrong |= refused.fields
+    if wrong:
+        raise InvalidInput(" ".join(told[0] for told in wrong.values()), fields=wrong)
 
 
 def _client_answer(
@@ -194,7 +217,7 @@ def _newest_of(request: HttpRequest) -> int:
 
 def _errors_of(refused: InvalidInput | Conflict, field: str) -> dict[str, str]:
     """What was wrong, by field; what is wrong with the whole is said at ``field``."""
-    return {name: said(told[0]) for name, told in (refused.fields or {}).items()} or {field: said(refused.message)}
+    return errors_of(refused, whole=field)
 
 
 def _client_or_404(client_id: int) -> ApiClient:

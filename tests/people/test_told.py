@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from runners.models import AuditEvent
+from runners.models import AuditEvent, Preferences
 from tests.people.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -18,6 +18,7 @@ def test_what_the_admin_saves_of_people_is_told_without_their_secrets(admin_clie
     form = {"username": "vera", "password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
     assert admin_client.post(reverse("admin:auth_user_add"), form).status_code == 302
     vera = User.objects.get(username="vera")
+    assert Preferences.objects.get().must_change_password  # an administrator has typed it
     factor = Authenticator.objects.create(user=vera, type=Authenticator.Type.TOTP, data={"secret": "JBSWY3DP"})
     for page, pk in (("mfa_authenticator", factor.pk), ("auth_user", vera.pk)):
         assert admin_client.post(reverse(f"admin:{page}_delete", args=[pk]), {"post": "yes"}).status_code == 302

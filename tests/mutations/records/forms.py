@@ -4,6 +4,7 @@ from tests.mutations.record import Mutation
 
 TIMES = "tests/scheduler/dashboard/test_typed_times.py::"
 SAID = "tests/scheduler/dashboard/test_said.py::"
+SETTINGS = "tests/scheduler/dashboard/test_settings.py::"
 TYPED = "scheduler/dashboard/typed_times.py"
 
 RECORDS = [
@@ -66,6 +67,31 @@ RECORDS = [
         old="    if label and is_named:\n",
         new="    if False:\n",
         red=[SAID + "test_a_field_is_called_by_its_label"],
+    ),
+    Mutation(
+        name="passwords-of-others-open-nothing",
+        mechanism="With a password that somebody else made nothing opens before it is changed, also over the API.",
+        file="croniq_site/sign_in.py",
+        old="        if must_change_password(user_obj):\n            return set()\n",
+        new="",
+        red=[SETTINGS + "test_a_user_is_made_with_a_password_that_is_shown_once"],
+        quick=True,
+    ),
+    Mutation(
+        name="passwords-made-anew-are-of-others",
+        mechanism="A lost password that is made anew is changed by whoever gets it.",
+        file="runners/services/people.py",
+        old='        user.save(update_fields=["password"])\n        password_given(user.pk)\n',
+        new='        user.save(update_fields=["password"])\n',
+        red=[SETTINGS + "test_a_lost_password_is_made_anew_and_a_user_deleted"],
+    ),
+    Mutation(
+        name="clients-are-refused-with-all-that-is-wrong",
+        mechanism="The form of an API client says all that is wrong at once.",
+        file="scheduler/dashboard/settings_clients.py",
+        old="            wrong |= refused.fields\n",
+        new="            raise\n",
+        red=[SETTINGS + "test_all_that_is_wrong_with_a_client_is_said_at_once"],
     ),
     Mutation(
         name="once-on-the-schedules-clock",

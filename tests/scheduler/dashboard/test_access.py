@@ -61,7 +61,7 @@ def test_signing_in_and_out(client):
     assert "do not belong together" in Page(wrong).text
     right = client.post("/sign-in", {"username": "vera", "password": "a long secret", "next": "/runs?state=dead"})
     assert right["Location"] == "/runs?state=dead"
-    assert client.get("/sign-in")["Location"] == "/"
+    assert client.get("/sign-in")["Location"] == "/now"
     assert client.get("/sign-out").status_code == 405
     assert client.post("/sign-out")["Location"] == "/sign-in"
     assert client.get("/").status_code == 302
@@ -70,7 +70,7 @@ def test_signing_in_and_out(client):
 def test_signing_in_leads_to_no_other_site(client):
     User.objects.create_user("vera", password="a long secret")
     fields = {"username": "vera", "password": "a long secret", "next": "//evil.example/"}
-    assert client.post("/sign-in", fields)["Location"] == "/"
+    assert client.post("/sign-in", fields)["Location"] == "/now"
 
 
 @pytest.mark.parametrize("path", [PAGES[0], *PAGES[2:4], PAGES[5], *MORE_PAGES[:2]])

@@ -66,10 +66,10 @@ def test_a_client_is_made_and_leads_to_its_page(admin):
 @pytest.mark.parametrize(
     ("form", "says"),
     [
-        ({"name": "", "scopes": ["jobs:read"]}, "printable characters"),
+        ({"name": "", "scopes": ["jobs:read"]}, "“Name” is 1 to 255 printable characters"),
         ({"name": "x", "scopes": []}, "at least one"),
         ({"name": "x", "scopes": ["jobs:eat"]}, "Unknown scopes"),
-        ({"name": "x", "scopes": ["jobs:read"], "tenant": "No Slug"}, "tenant"),
+        ({"name": "x", "scopes": ["jobs:read"], "tenant": "No Slug"}, "“Tenant” is 1 to 63 lower-case letters"),
         ({"name": "billing", "scopes": ["jobs:read"]}, "There is an API client named"),
     ],
     ids=["no name", "no scope", "unknown scope", "no slug", "taken"],
@@ -79,6 +79,12 @@ def test_what_cannot_be_is_said_in_the_form_and_what_was_written_stays(admin, bi
     assert (answer.status_code, says in Page(answer).text) == (400, True)
     assert [values["value"] for values in Page(answer).all("input", id="name")] == [form["name"]]
     assert ApiClient.objects.count() == 1
+
+
+def test_all_that_is_wrong_with_a_client_is_said_at_once(admin):
+    page = Page(admin.post("/settings/clients", {"name": " ", "tenant": "No Slug"}))
+    assert [one["id"] for one in page.all("p", class_="error")] == ["name-error", "tenant-error", "scopes-error"]
+    assert "tick at least one" in page.text
 
 
 def test_a_key_is_shown_once_and_a_form_that_is_sent_twice_makes_one(admin, billing, now):
@@ -207,11 +213,31 @@ def test_the_lists_cost_as_many_queries_with_thirty_rows_as_with_three(admin, bi
 # Users
 
 
+def opens_only_what_changes_it(user: User, password: str) -> None:
+    """A password that somebody else knows."""
+    hers = Client()
+    sign_in = {"username": user.username, "password": password}
+    assert hers.post("/sign-in", {**sign_in, "next": "/"})["Location"] == "/now"
+    for path in ("/now", "/", "/runs?state=dead"):
+        assert (hers.get(path).status_code, hers.get(path)["Location"]) == (302, "/password")
+    assert hers.post("/jobs/a:b/run")["Location"] == "/password"
+    assert hers.get("/runs", headers=HTMX)["HX-Redirect"] == "/password"
+    assert hers.get("/v1/jobs").status_code == 403
+    assert "Somebody else made the password" in Page(hers.get("/password")).text
+    chosen = {"old_password": password, "new_password1": "a secret of hers", "new_password2": "a secret of hers"}
+    assert hers.post("/password", chosen)["Location"] == "/now"
+    assert (hers.get("/now").status_code, hers.get("/v1/jobs").status_code) == (200, 200)
+    assert "Somebody else" not in Page(hers.get("/password")).text
+    user.set_password(password)
+    user.save()
+
+
 def test_a_user_is_made_with_a_password_that_is_shown_once(admin):
     answer = admin.post("/settings/users", {"username": "vera", "role": "viewer"})
     password, vera = secret_in(answer), User.objects.get(username="vera")
     assert authenticate(username="vera", password=password) == vera
     assert list(vera.groups.values_list("name", flat=True)) == ["viewer"]
+    opens_only_what_changes_it(vera, password)
     assert password not in admin.get(f"/settings/users/{vera.pk}").content.decode()
     again = admin.post("/settings/users", {"username": "vera", "role": "viewer"})
     assert (again.status_code, secret_in(again)) == (400, "")
@@ -243,6 +269,7 @@ def test_a_lost_password_is_made_anew_and_a_user_deleted(admin):
     hers = client_of(vera)
     answer = admin.post(f"/settings/users/{vera.pk}/password")
     assert authenticate(username="vera", password=secret_in(answer)) == vera
+    opens_only_what_changes_it(vera, secret_in(answer))
     assert hers.get("/settings").status_code == 302
     assert admin.post(f"/settings/users/{vera.pk}/delete", {"typed": "ve"}).status_code == 400
     admin.post(f"/settings/users/{vera.pk}/delete", {"typed": "vera"})
