@@ -1,4 +1,4 @@
-"""German words are longer: no page is wider than a narrow window in German either."""
+"""German words are longer: no page is wider than a narrow window in German either, no word longer than its place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tests.browser.site import Site
 
 TOO_WIDE = """
 const over = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-return over <= 0 ? [] : [...document.body.querySelectorAll("*")]
+const cramped = [...document.querySelectorAll(".facts dt, main button, main .button")]
+  .filter((node) => node.checkVisibility() && node.scrollWidth > node.clientWidth + 1)
+  .slice(0, 5).map((node) => `reaches out: ${node.outerHTML.slice(0, 160)}`);
+return over <= 0 ? cramped : [...document.body.querySelectorAll("*")]
   .filter((node) => node.checkVisibility() && node.getBoundingClientRect().right > innerWidth + 1)
   .slice(0, 5).map((node) => `${over} px too wide: ${node.outerHTML.slice(0, 160)}`);
 """
