@@ -18,7 +18,6 @@ import tempfile
 import time
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urljoin
 from uuid import UUID, uuid4
 
 JOBS = 200
@@ -102,7 +101,7 @@ API = [
     "/v1/executions",
     "/v1/executions?job_key=bench:minutely",
     "/v1/executions/{talker}/logs",
-    "/v1/executions/{talker}/logs?last=500",
+    "/v1/executions/{talker}/logs?last=100",
     "/v1/jobs",
     "/v1/jobs/states",
     "/v1/jobs/states?limit=500",
@@ -283,16 +282,15 @@ class Judge:
             missed,
         )
 
-    def start_page(self) -> None:
-        """Judge the bytes that the first look at "/" costs: the page, and all that it names."""
-        page, *_ = self._ask("/", decoded=False)
-        plain = self._ask("/")[0].decode()
+    def first_look(self, path: str) -> None:
+        """Judge the bytes that a first look costs: of the page, and of all files that it names."""
+        page, *_ = self._ask(path, decoded=False)
+        plain = self._ask(path)[0].decode()
         named = sorted(set(re.findall(r'(?:src|href)="(/static/[^"]+)"', plain)))
-        sizes = {path: len(self._ask(urljoin("/", path), decoded=False)[0]) for path in named}
-        total = len(page) + sum(sizes.values())
+        total = len(page) + sum(len(self._ask(file, decoded=False)[0]) for file in named)
         missed = [f"{total} > {MOST_OF_THE_START_PAGE} bytes"] if total > MOST_OF_THE_START_PAGE else []
         self._say(
-            f"/ on the wire: {len(page) / 1000:.1f} kB, with its {len(sizes)} files {total / 1000:.1f} kB", missed
+            f"{path} on the wire: {len(page) / 1000:.1f} kB, with its {len(named)} files {total / 1000:.1f} kB", missed
         )
 
     def _ask(self, path: str, *, decoded: bool = True) -> tuple[bytes, float, float]:
@@ -322,7 +320,8 @@ def measure() -> bool:
     judge, parts = Judge(), parts_of_addresses()
     for path in (*PAGES, *ADMIN, *API):
         judge.page(path.format(**parts))
-    judge.start_page()
+    for path in ("/", "/now"):
+        judge.first_look(path)
     return judge.is_good
 
 

@@ -14,8 +14,10 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from croniq_site.kernel.errors import InvalidInput
+from scheduler.dashboard.lane_marks import Drawing
 from scheduler.dashboard.lanes import bars, lanes
 from scheduler.dashboard.pages import address, page, text_in
+from scheduler.dashboard.times import viewers_zone
 from scheduler.queries.forecast import forecast
 from scheduler.queries.forecast_rows import Coming, JobForecast
 
@@ -61,7 +63,7 @@ def next_page(request: HttpRequest, now: datetime) -> HttpResponse:
         raise InvalidInput.of("window", f"A window is one of {', '.join(window.key for window in WINDOWS)}.")
     found = forecast(now, window.length, bucket=window.bucket, per_job=PER_JOB)
     rows = rows_of(found.jobs, found.end)
-    drawn = lanes(found, MOST_LANES)
+    drawn, drawing = lanes(found, MOST_LANES), Drawing(found.buckets, viewers_zone(request.user))
     fires = sum(bucket.fires for bucket in found.buckets)
     unlisted = [job for job in found.jobs if job.fires and not job.coming]
     context = {
@@ -75,7 +77,7 @@ def next_page(request: HttpRequest, now: datetime) -> HttpResponse:
         "blocked": sum(bucket.blocked for bucket in found.buckets),
         "highest": max(bucket.fires + bucket.paused + bucket.blocked for bucket in found.buckets),
         "bars": bars(found),
-        "lanes": drawn,
+        "lanes": [(lane, drawing.heaps(lane), drawing.fires(lane)) for lane in drawn],
         "lanes_left_out": len(found.jobs) - len(drawn),
         "rows": rows[:MOST_ROWS],
         "rows_left_out": len(rows) - MOST_ROWS,

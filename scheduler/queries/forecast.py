@@ -180,7 +180,8 @@ class _Reading:
         skipped = self._taken_out(job, sound)
         for index, number in enumerate(self._in_buckets(skipped) if skipped else ()):
             fires[index] = max(0, fires[index] - number)
-        coming = [replace(item, is_skipped=not item.is_blocked and item.at in skipped) for item in coming]
+        if skipped:
+            coming = [replace(item, is_skipped=not item.is_blocked and item.at in skipped) for item in coming]
         held_to, n_blocked = self._held_to(job), 0
         for index, number in enumerate(fires):
             (self.paused if index < held_to else self.fires)[index] += number

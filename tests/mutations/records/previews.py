@@ -142,6 +142,14 @@ RECORDS = [
         red=[NEXT + "test_lanes_and_rows_are_bounded"],
     ),
     Mutation(
+        name="next-marks-say-what-holds-them",
+        mechanism="A fire that a pause holds back says so where it is drawn.",
+        file="scheduler/dashboard/lane_marks.py",
+        old="self._skipped if item.is_skipped else self._held if item.is_paused else",
+        new="self._skipped if item.is_skipped else",
+        red=[NEXT + "test_heaps_and_marks_say_when_and_what"],
+    ),
+    Mutation(
         name="next-rows-bounded",
         mechanism="So many rows are listed and no more.",
         file="scheduler/dashboard/upcoming.py",

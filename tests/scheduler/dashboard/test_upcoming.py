@@ -55,6 +55,14 @@ def test_what_a_calendar_blocks_is_hollow_with_its_rule_and_where_it_went(viewer
     assert "Tue 3 Mar 09:00:00 UTC is blocked by stocktaking; it goes to Wed 4 Mar 09:00:00 UTC" in titles
 
 
+def test_heaps_and_marks_say_when_and_what(viewer, now):
+    job = JobFactory(job_key="ops:paused", paused_at=now, paused_until=now + HOUR)
+    TriggerFactory(job=job, every=HOUR)
+    text = Page(viewer.get("/next?window=7d")).text
+    assert "Mon 2 Mar 13:00:00 UTC, held by the pause" in text
+    assert "Tue 3 Mar 12:00 UTC – 15:00 UTC: 3 more fires" in text
+
+
 @pytest.mark.parametrize(("window", "fires"), [("1h", 1), ("24h", 24), ("7d", 168), ("31d", 744), ("", 24)])
 def test_each_window_counts_all_of_its_fires(viewer, window, fires):
     TriggerFactory(job__job_key="ops:hourly", every=HOUR)
