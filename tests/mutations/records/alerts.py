@@ -348,8 +348,8 @@ RECORDS = [
         name="alert-page-follows",
         mechanism="The page shows by itself how a channel is and what becomes of an alert.",
         file="scheduler/dashboard/alerts.py",
-        old='row["channel"].failures, row["channel"].tried_at)',
-        new="None)",
+        old='"dashboard/_alerts_told.html", told, shown)',
+        new='"dashboard/_alerts_told.html", told, None)',
         red=[PAGES + "test_the_log_and_the_channels_follow_by_themselves"],
     ),
 ]
