@@ -1,6 +1,7 @@
 """What a person does to many jobs: chosen one by one, or all that a view of the list matches.
 
-The form that does it says how many were shown: where others match by then, nothing is done.
+The form that does it carries the ids of the jobs that were shown, and how many they are: where one of them is meant no
+more by then, nothing is done; what came to match since is not meant.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from scheduler.dashboard.pages import TEXT_MOST_BYTES, action, actor_of, page
 from scheduler.dashboard.pausing import pause_in
 from scheduler.domain.inputs import names_of
 from scheduler.models import Job
-from scheduler.queries.bulk import Matches, first_jobs
+from scheduler.queries.bulk import MOST, Matches, first_jobs
 from scheduler.queries.job_choice import JobChoice, chosen_jobs
 from scheduler.services.bulk import Done, one_by_one, retag_job
 from scheduler.services.jobs import delete_job
@@ -54,21 +55,24 @@ class Jobs(Bulk):
         return {**query_of(choice_of(values)), **({"after": after} if after else {})}
 
     def look(self, asked: Asked) -> tuple[Matches, dict[str, Any]]:
-        matches = self.meant(asked)
+        rows = list(self._rows(asked).values_list("pk", "job_key")[: MOST + 1])
+        matches = Matches([key for _pk, key in rows[:MOST]], len(rows) > MOST)
         return matches, {
-            "ids": "" if asked.ids is None else ",".join(map(str, asked.ids)),
-            "is_all": asked.ids is None,
+            "ids": ",".join(str(pk) for pk, _key in rows[:MOST]),
             "shown": matches.ids[:SHOWN],
             "others": _chosen(asked).count() - len(matches.ids) if not matches.has_more else 0,
             "token": str(uuid4()),
         }
 
     def meant(self, asked: Asked) -> Matches:
+        return first_jobs(self._rows(asked))
+
+    def _rows(self, asked: Asked) -> QuerySet[Job]:
         jobs = _chosen(asked)
         if asked.what in ("pause", "resume"):
             # To which it makes a difference: what is paused is not paused again, and its reason stays.
             jobs = jobs.filter(paused_at__isnull=asked.what == "pause")
-        return first_jobs(jobs)
+        return jobs
 
     def act(self, asked: Asked) -> Callable[[Sequence[Any]], Done]:
         act = _act(asked)

@@ -34,7 +34,7 @@ class Banner:
 
 def banner_of(now: datetime) -> Banner:
     """One query. ``now`` is the database's: the clock by which the signs of life were written."""
-    seen = pulse()
+    seen = pulse(now)
     return Banner(tuple(kind for kind in WORKERS if not _is_at_work(kind, seen, now)), seen)
 
 

@@ -93,6 +93,7 @@ class Tail:
         self.is_over = False  # the run: nothing will be added any more
         self.is_ended = False  # the stream, whatever becomes of the run
         self._mark: int | None = -1
+        self._telling: asyncio.Timeout | None = None
 
     def hear(self, mark: int | None) -> None:
         """Take what `log_marks` says of the run; None: it is over."""
@@ -101,8 +102,24 @@ class Tail:
             self.news.set()
 
     def end(self) -> None:
+        if self.is_ended:
+            return
         self.is_ended = True
         self.news.set()
+        if self._telling is not None:
+            self._telling.reschedule(0)
+
+    async def tell(self, send: Send, message: Mapping[str, Any]) -> None:
+        """Send, and wait for a slow reader no longer than his stream lasts: who does not read keeps no place by it."""
+        if self.is_ended:
+            return
+        try:
+            async with asyncio.timeout(None) as self._telling:
+                await send(message)
+        except TimeoutError:
+            pass  # it was ended, and what waited is not sent at all
+        finally:
+            self._telling = None
 
 
 class Tails:
@@ -143,10 +160,12 @@ class Tails:
                 if order is not None and len(self._tails) < MOST_TAILS and not self._is_stopping:
                     tail = Tail(order, parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME, ""))
                     self._tails.add(tail)
+                    self._look_at_all(pool)
                     headers = [line for line in headers if line[0] != b"content-length"]
                 message = {**message, "headers": headers}
             elif tail is not None:
-                message = {**message, "more_body": True}
+                await tail.tell(send, {**message, "more_body": True})
+                return
             await send(message)
 
         try:
@@ -161,8 +180,6 @@ class Tails:
 
     async def _serve(self, tail: Tail, pool: Pool, receive: Callable[[], Awaitable[Any]], send: Send) -> None:
         """Say what is added until the run is over, the reader is gone, or he may not look any more."""
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().create_task(self._look(pool))
         gone = asyncio.get_running_loop().create_task(_end_with(tail, receive))
         try:
             while not tail.is_ended:
@@ -171,8 +188,8 @@ class Tails:
                 text, place, has_more = await pool.read(tail.order.read)
                 tail.order = replace(tail.order, place=place)
                 text += END if is_over and not has_more else ""
-                if text and not tail.is_ended:
-                    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+                if text:
+                    await tail.tell(send, {"type": "http.response.body", "body": text.encode(), "more_body": True})
                 if has_more:
                     continue
                 if is_over:
@@ -181,11 +198,15 @@ class Tails:
                     try:
                         await asyncio.wait_for(tail.news.wait(), PING_SECONDS)
                     except TimeoutError:
-                        await send({"type": "http.response.body", "body": b":\n\n", "more_body": True})
+                        await tail.tell(send, {"type": "http.response.body", "body": b":\n\n", "more_body": True})
         except Unavailable:
             pass  # the browser asks again, and is told
         finally:
             gone.cancel()
+
+    def _look_at_all(self, pool: Pool) -> None:
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().create_task(self._look(pool))
 
     async def _look(self, pool: Pool) -> None:
         """Tell the streams what is new, and end those of people who may not look any more."""

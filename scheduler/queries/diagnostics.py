@@ -58,7 +58,7 @@ def diagnostics(now: datetime, croniq_version: str, seen: Pulse | None = None) -
     if missing:
         problem = f"The database lacks migrations: {', '.join(missing)}. Run manage.py migrate."
         return Diagnostics(versions, missing, [], None, 0, [], [], [problem])
-    seen = seen or pulse()
+    seen = seen or pulse(now)
     processes = [Process(kind, at, seen.ticks.get(kind)) for kind, at in seen.beats.items()]
     problems = [
         *troubles(now, seen),

@@ -130,7 +130,7 @@ def situation(now: datetime, seen: Pulse | None = None) -> Situation:
     triggers, jobs, runners = _suspects(now), _jobs(), _runners(now)
     present = [row for row in runners if status_of(row.last_poll_at, now) == "online"]
     taking = [row for row in present if not row.is_drained]
-    seen = seen or pulse()
+    seen = seen or pulse(now)
     maintenance = current_maintenance() if queue.is_held else None
     takers = [row.taker for row in present]
     broken = [(trigger.job.job_key, trigger.config_error) for trigger in triggers if trigger.config_error]

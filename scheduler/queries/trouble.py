@@ -30,9 +30,13 @@ class Pulse:
     ticks: dict[str, datetime]
 
 
-def pulse() -> Pulse:
-    """One query."""
+def pulse(now: datetime | None = None) -> Pulse:
+    """One query. At ``now`` signs from well after it are none: the clock was set back since, and whoever lives gives
+    others at once."""
     is_running, is_worker = Q(ended_at__isnull=True), Q(kind__in=["materialize", "reap"])
+    if now is not None:
+        is_running &= Q(beat_at__lte=now + SILENT)
+        is_worker &= Q(tick_at__lte=now + SILENT)
     kinds = Heartbeat.objects.order_by().values("kind")
     rows = kinds.annotate(beat=Max("beat_at", filter=is_running), tick=Max("tick_at", filter=is_worker))
     found = {kind: (beat, tick) for kind, beat, tick in rows.values_list("kind", "beat", "tick")}
@@ -44,7 +48,7 @@ def troubles(now: datetime, seen: Pulse | None = None) -> Iterator[str]:
     """A sentence for each thing that somebody should look at; ``seen`` is the pulse where it was read already."""
     broken = Trigger.objects.exclude(config_error="").filter(job__deleted_at__isnull=True)
     rows = broken.order_by("job__job_key", "created_at").values_list("job__job_key", "config_error")
-    yield from sentences(now, seen or pulse(), oldest_waiting_at(), lambda: is_anybody_online(now), list(rows))
+    yield from sentences(now, seen or pulse(now), oldest_waiting_at(), lambda: is_anybody_online(now), list(rows))
 
 
 def sentences(

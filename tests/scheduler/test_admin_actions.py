@@ -89,6 +89,7 @@ def test_a_form_that_is_sent_twice_runs_a_job_once(operator: Client):
     assert do(operator, "run_now", job, token="t1") == ["warning: Nothing changed for 1 of them."]
     assert do(operator, "run_now", job, token="t2") == ["success: 1 run is made."]
     assert Run.objects.filter(job=job).count() == 2
+    assert do(operator, "run_now", job, token="x" * 300) == ["success: 1 run is made."]  # a key has 255 at most
     page = operator.get(reverse("admin:scheduler_job_changelist"))
     assert len(page.context["action_form"]["token"].value()) == 36
 
@@ -99,6 +100,8 @@ def test_triggers_are_switched_and_their_jobs_dealt_with_once(operator: Client):
     assert do(operator, "switch_off", one, both, two) == ["success: 3 triggers are off."]
     assert not Trigger.objects.filter(enabled=True).exists()
     assert do(operator, "switch_on", one) == ["success: 1 trigger is on."]
+    assert do(operator, "switch_on", one) == ["warning: Nothing changed for 1 of them."]
+    assert AuditEvent.objects.filter(action="trigger.updated").count() == 4
     assert do(operator, "run_now", one, both) == ["success: 1 run is made."]
     assert do(operator, "pause", one, both, two) == ["success: 2 jobs are paused."]
     filed = TriggerFactory(job__managed_by="file")

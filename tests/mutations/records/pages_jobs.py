@@ -13,6 +13,14 @@ FORMS = "scheduler/dashboard/job_form.py"
 
 RECORDS = [
     Mutation(
+        name="jobs-bulk-of-those-that-were-shown",
+        mechanism="What is done to all jobs that match is done to those that were shown, whatever matches since.",
+        file="templates/dashboard/_bulk_confirm.html",
+        old='<input type="hidden" name="ids" value="{{ ids }}">',
+        new='<input type="hidden" name="all" value="1"><input type="hidden" name="ids" value="{{ ids }}">',
+        red=[LIST + "test_what_came_to_match_since_it_was_shown_takes_nobodys_place"],
+    ),
+    Mutation(
         name="job-record-of-ended-runs",
         mechanism="The record of a job is that of runs that have ended.",
         file="scheduler/sql/recent.py",

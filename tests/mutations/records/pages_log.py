@@ -1,6 +1,6 @@
 """The log of a run: what is shown of it, how it is followed, and what that may cost."""
 
-from tests.mutations.record import Mutation
+from tests.mutations.record import Edit, Mutation
 
 PAGE = "tests/scheduler/dashboard/test_log.py::"
 LINES = "tests/scheduler/dashboard/test_log_lines.py::"
@@ -140,6 +140,23 @@ RECORDS = [
         old="                            if tail.session_key not in allowed:",
         new="                            if False:",
         red=[TAILS + "test_whoever_may_not_look_any_more_is_told_nothing_more"],
+    ),
+    Mutation(
+        name="tails-wait-for-nobody-who-may-not-look",
+        mechanism="A stream that is ended waits no longer for a reader who does not read: its place is free.",
+        file=HUB,
+        old="            self._telling.reschedule(0)\n",
+        new="            pass\n",
+        red=[TAILS + "test_who_does_not_read_keeps_no_place_once_he_may_not_look"],
+    ),
+    Mutation(
+        name="tails-looked-after-from-their-first-answer",
+        mechanism="Who may still look is asked as soon as a stream has its place, whether its reader reads or not.",
+        edits=[
+            Edit(HUB, "                    self._look_at_all(pool)\n", ""),
+            Edit(HUB, "        gone = asyncio", "        self._look_at_all(pool)\n        gone = asyncio"),
+        ],
+        red=[TAILS + "test_who_does_not_read_keeps_no_place_once_he_may_not_look"],
     ),
     Mutation(
         name="tails-bounded",

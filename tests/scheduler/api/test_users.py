@@ -111,6 +111,9 @@ def test_another_password_ends_his_sessions(root, client):
     vera = person("vera", "viewer")
     client.force_login(vera)
     assert client.get("/").status_code == 200
+    wrong = root.post(f"/v1/users/{vera.pk}/password", {"password": "of my own"})
+    assert (wrong.status_code, [*wrong.json()["fields"]]) == (400, ["password"])
+    assert client.get("/").status_code == 200
     answer = root.post(f"/v1/users/{vera.pk}/password")
     assert authenticate(username="vera", password=answer.json()["password"])
     assert client.get("/").status_code == 302

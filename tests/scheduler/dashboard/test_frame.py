@@ -62,6 +62,15 @@ def test_another_of_its_kind_is_enough(viewer, now, clock, beats):
     assert said(viewer.get("/")) == set()
 
 
+def test_signs_of_life_from_before_a_clock_was_set_back_are_none(viewer, now, clock, beats):
+    clock.set(now - SILENT)  # as much as what one server sees later than another
+    assert said(viewer.get("/")) == set()
+    clock.set(now - timedelta(hours=1))
+    assert said(viewer.get("/")) == {MATERIALIZER, REAPER}
+    HeartbeatFactory(kind="reap", beat_at=clock.now(), tick_at=clock.now())
+    assert said(viewer.get("/")) == {MATERIALIZER}
+
+
 def test_an_open_page_asks_for_the_banner_and_is_left_alone_while_it_has_not_changed(viewer, now, clock, beats):
     [banner] = Page(viewer.get("/runs")).all("div", id="banner")
     assert banner["data-hx-trigger"] == "every 15s"

@@ -182,6 +182,19 @@ def test_where_others_match_than_were_shown_nothing_is_done(operator, three):
     assert Job.objects.filter(deleted_at=None).count() == 3
 
 
+def test_what_came_to_match_since_it_was_shown_takes_nobodys_place(operator, three):
+    """As many match as were shown, and another one is among them."""
+    Job.objects.filter(job_key__in=["ops:a", "ops:b"]).update(tags=["old"])
+    page = Page(operator.get("/jobs/bulk?do=delete&all=1&tag=old"))
+    form = {values["name"]: values["value"] for values in page.all("input", type="hidden")}
+    Job.objects.filter(job_key="ops:b").update(tags=[])
+    Job.objects.filter(job_key="ops:c").update(tags=["old"])
+    assert "1 match by now, not 2: nothing was done" in Page(operator.post("/jobs/bulk/do", form, follow=True)).text
+    Job.objects.filter(job_key="ops:b").update(tags=["old"])
+    assert "2 jobs deleted." in Page(operator.post("/jobs/bulk/do", form, follow=True)).text
+    assert Job.objects.get(deleted_at=None).job_key == "ops:c"
+
+
 def test_more_than_a_hundred_are_typed(operator, three, monkeypatch):
     monkeypatch.setattr(bulk, "TYPED_ABOVE", 2)
     assert Page(operator.get("/jobs/bulk?do=delete&all=1")).all("input", id="typed")
@@ -196,6 +209,7 @@ def test_run_now_makes_one_run_each_however_often_the_form_is_sent(operator, thr
     for _ in range(2):
         assert "2 jobs started." in Page(post(operator, "run", 2, three[:2], token="t")).text
     assert sorted(Run.objects.values_list("job__job_key", flat=True)) == ["ops:a", "ops:b"]
+    assert "1 job started." in Page(post(operator, "run", 1, three[:1], token="x" * 300)).text
 
 
 def test_tags_are_given_and_taken_and_the_others_stay(operator, three):

@@ -271,6 +271,7 @@ def test_where_a_stream_goes_on_is_told_to_the_server_alone_and_by_get(viewer):
     assert (order.run_id, order.place.number, order.filters.text) == (entry.run_id, 3, "line")
     assert order.since == NOW + timedelta(seconds=1)
     assert tails.Order.of_text(order.as_text()) == order
+    assert order.read() == ("", order.place, False)  # what has been said is no event
     assert (answer["X-Accel-Buffering"], "no-store" in answer["Cache-Control"]) == ("no", True)
     assert "no-transform" in answer["Cache-Control"]
     assert tails.HEADER not in viewer.head(path)

@@ -222,6 +222,18 @@ def test_a_page_of_several_jobs_is_full_where_it_ends(now, monkeypatch):
     assert [run.id for run in run_list(now, filters, 9, before)][-1] == old.pk
 
 
+def test_of_two_indexes_the_one_that_leads_farther_is_taken(now, monkeypatch):
+    monkeypatch.setattr(run_reach, "LOOKED_AT", 4)
+    jobs = [JobFactory(), JobFactory()]
+    for job in jobs:
+        for minute in range(1, 8):
+            ended(job, now - minute * MINUTE)
+    for hour in range(1, 7):
+        ended(jobs[0], now - hour * HOUR, "dead")
+    filters = RunFilter(job_ids=tuple(job.pk for job in jobs), state="dead")
+    assert reach(filters, now, 2) == now - 5 * HOUR  # by its jobs alone it were minutes
+
+
 def test_errors_are_read_through_by_their_own_number(now, monkeypatch):
     monkeypatch.setattr(run_reach, "ERRORS_LOOKED_AT", 3)
     job = JobFactory()

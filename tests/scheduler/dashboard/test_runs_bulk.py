@@ -87,6 +87,8 @@ def test_of_ticked_ones_the_page_says_which_cannot(operator, dead):
     assert "Run 2 runs once more?" in page.text
     assert "1 that you ticked has not run to an end" in page.text
     assert set(ids_in(page)) == {str(dead[0].pk), str(dead[2].pk)}
+    page = confirm(operator, f"do=rerun&{ticked}&{ticked}")
+    assert "1 that you ticked has not run to an end" in page.text  # however often its id is said
     page = confirm(operator, f"do=cancel&{ticked}")
     assert ids_in(page) == [str(running)]
     assert "2 that you ticked have ended" in page.text

@@ -6,6 +6,8 @@ import contextlib
 import os
 import re
 import signal
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -206,6 +208,25 @@ def test_whoever_may_not_look_any_more_is_told_nothing_more(server, stream, entr
     assert answer.status_code in (302, 403)
 
 
+def test_who_does_not_read_keeps_no_place_once_he_may_not_look(server, stream, entry):
+    """He has not even read what there was when he asked, so that the server waits for him."""
+    say(entry, *["x" * 4000] * 150)
+    with socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)  # as little as can be is on its way
+        reader.settimeout(SILENCE_SECONDS)
+        reader.connect(("127.0.0.1", server.http.base_url.port))
+        path, cookie = f"/runs/{entry.run_id}/log/stream", stream.signed_in["Cookie"]
+        head = (f"GET {path} HTTP/1.1", "Host: 127.0.0.1", "Last-Event-ID: 0.0", f"Cookie: {cookie}", "", "")
+        reader.sendall("\r\n".join(head).encode())
+        got = 0
+        while got < 20_000:  # more than the head: all that is to come waits in the server
+            got += len(reader.recv(2000))
+        assert following(server) == 1
+        sign_out(stream)
+        poll_until(lambda: following(server) == 0, what="his place is free")
+
+
 def test_streams_cost_neither_threads_nor_connections_while_they_wait(server, viewer, entry, database):
     """More than twice as many as there are threads for pages: had each one, no page would be answered any more."""
     streams = [Stream(server.http, viewer, entry) for _ in range(20)]
@@ -287,19 +308,20 @@ def test_a_database_that_is_away_while_lines_are_read_ends_the_stream_and_breaks
 
 def test_lines_that_were_read_while_the_right_to_look_ended_are_not_told(server, stream, entry, monkeypatch):
     say(entry, "before")
+    read, ends = tails.lines_after, threading.Event()
+
+    def until_it_ends(*arguments):
+        lines = read(*arguments)
+        for tail in server.application.tails._tails if ends.is_set() else ():
+            tail.end()
+        return lines
+
+    monkeypatch.setattr(tails, "lines_after", until_it_ends)
     with stream.open():
         stream.until(1)
-        read = tails.lines_after
-
-        def until_it_ends(*arguments):
-            for tail in server.application.tails._tails:
-                tail.end()
-            return read(*arguments)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(tails, "lines_after", until_it_ends)
-            say(entry, "after")
-            stream.to_its_end()
+        ends.set()
+        say(entry, "after")
+        stream.to_its_end()
     assert stream.seen == [1]
 
 

@@ -9,8 +9,11 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from croniq_site.kernel.errors import NotFound
 from runners.models import AuditEvent, Preferences
+from runners.services.audit import SYSTEM
 from scheduler.models import Run
+from scheduler.services.preferences import choose_time_zone
 from tests.factories import JobFactory, PreferencesFactory, RunFactory, TriggerFactory
 from tests.scheduler.dashboard.conftest import client_of, person
 from tests.scheduler.dashboard.markup import Page
@@ -61,6 +64,16 @@ def test_a_choice_is_told_in_the_audit_once(viewer):
     [event] = AuditEvent.objects.all()
     assert (event.action, event.target_id, event.actor_id) == ("user.updated", "vera", "vera")
     assert event.diff == {"time_zone": ["", "Asia/Kathmandu"]}
+
+
+def test_who_is_deleted_in_this_moment_chooses_nothing(now):
+    user = person("vera", "viewer")
+    pk = user.pk
+    user.delete()
+    with pytest.raises(NotFound):
+        choose_time_zone(pk, "Asia/Kathmandu", now, SYSTEM)
+    assert not Preferences.objects.exists()
+    assert not AuditEvent.objects.exists()
 
 
 @pytest.mark.parametrize("zone", ["", "Asia/Kathmandu"])

@@ -8,8 +8,9 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 
-from runners.models import Runner, RunnerInstance
+from runners.models import AuditEvent, Runner, RunnerInstance
 from runners.services.audit import SYSTEM
 from scheduler.api.work import claiming
 from scheduler.api.work.presence import Presence
@@ -18,7 +19,7 @@ from scheduler.models import Job, QueueEntry, Run
 from scheduler.services.claim import claim_due
 from scheduler.services.drain import drain_runner, resume_runner
 from scheduler.services.poll import see_again
-from scheduler.services.wake import wake
+from scheduler.services.wake import Signal, subscribe, wake
 from tests.factories import JobFactory, LaneFactory, QueueEntryFactory, RunnerInstanceFactory
 from tests.scheduler.edge.helpers import (
     DEADLINE_SECONDS,
@@ -33,7 +34,7 @@ from tests.scheduler.edge.helpers import (
 )
 from tests.scheduler.edge.test_sdk import run_until, sdk_runner
 from tests.support.polling import poll_until
-from tests.support.races import Session, in_thread
+from tests.support.races import Session, in_thread, is_waiting_for_lock
 from tests.support.server import LiveEdge, live_edge
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -189,6 +190,21 @@ def test_a_takeover_while_the_runner_is_being_drained_is_drained_too(server, now
     assert RunnerInstance.objects.get(deposed_at=None, instance_id="i2").is_drained
 
 
+def test_of_two_who_drain_it_at_once_the_second_changes_the_reason_alone(now):
+    RunnerInstanceFactory(runner__runner_id="r1")
+    with Session() as first, Session() as second:
+        pid = second.backend_pid if connection.vendor == "postgresql" else 0
+        first.begin()
+        assert first.run(drain_runner, "r1", now, SYSTEM, reason="new disk").is_new
+        other = second.start(drain_runner, "r1", now + timedelta(hours=1), SYSTEM, reason="new host")
+        if pid:
+            poll_until(lambda: is_waiting_for_lock(pid), what="the second waits for the first")
+        first.commit()
+        assert result(other).drained_at == now
+    events = AuditEvent.objects.filter(action="runner.drained").order_by("pk")
+    assert events.last().diff == {"reason": ["new disk", "new host"]}
+
+
 # What a server remembers
 
 
@@ -211,8 +227,11 @@ def test_who_was_let_in_without_a_look_and_is_drained_needs_one(now):
 
 def test_again_changes_the_reason_alone(now):
     instance = RunnerInstanceFactory(runner__runner_id="r1")
+    before = RunnerInstanceFactory(runner=instance.runner, instance_id="i0", deposed_at=now)
     first = drain_runner("r1", now, SYSTEM, reason=" new disk ")
     assert (first.drained_at, first.reason, first.is_new) == (now, "new disk", True)
+    assert list(RunnerInstance.objects.filter(is_drained=True)) == [instance]
+    assert not RunnerInstance.objects.get(pk=before.pk).is_drained  # it takes no more whatever becomes of the runner
     later = now + timedelta(hours=1)
     assert drain_runner("r1", later, SYSTEM, reason="new disk").is_new is False
     other = drain_runner("r1", later, SYSTEM, reason="new host")
@@ -223,6 +242,18 @@ def test_again_changes_the_reason_alone(now):
     instance.refresh_from_db()
     assert instance.is_drained is False
     assert Runner.objects.values_list("drained_at", "drain_reason").get() == (None, "")
+
+
+def test_whoever_waits_is_told_of_both(now):
+    instance = RunnerInstanceFactory(runner__runner_id="r1")
+    heard: list[Signal] = []
+    end = subscribe(heard.append)
+    try:
+        drain_runner("r1", now, SYSTEM)
+        resume_runner("r1", now, SYSTEM)
+    finally:
+        end()
+    assert heard == [Signal(holders=frozenset({instance.pk}))] * 2
 
 
 def test_a_runner_that_is_not_there_or_is_anothers_is_none(now):
