@@ -17,6 +17,7 @@ from scheduler.dashboard.words import (
     choice_words,
     lane_words,
     missed_words,
+    number_words,
     reason_words,
     source_words,
     state_words,
@@ -162,11 +163,11 @@ def duration(seconds: float | None) -> str:
         return "–"
     if seconds < 60:
         return (
-            f"{seconds:.0f} s"
+            number_words(seconds, ".0f") + " s"
             if seconds == int(seconds)
-            else f"{seconds:.2f} s"
+            else number_words(seconds, ".2f") + " s"
             if seconds < 10
-            else f"{seconds:.1f} s"
+            else number_words(seconds, ".1f") + " s"
         )
     whole = round(seconds)
     for size, unit, smaller_size, smaller in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
