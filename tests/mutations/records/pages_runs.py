@@ -79,7 +79,7 @@ RECORDS = [
         name="runs-look-goes-on-below",
         mechanism="The next look begins below the instant at which the last one ended, and loses no run of it.",
         file="scheduler/dashboard/runs.py",
-        old="last = position_text(reached, _START)",
+        old="last = position_text(reached, BELOW_ALL)",
         new="last = position_text(reached, UUID(int=2**128 - 1))",
         red=[STEPS],
     ),
