@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Literal
 
 from django import template
 from django.template import Context
@@ -157,9 +158,10 @@ def state_word(name: str) -> str:
 
 
 @register.filter
-def duration(seconds: float | None) -> str:
-    """A duration as a person says it: "0.25 s", "12.3 s", "3 min 20 s", "2 h 5 min", "4 d 3 h"; None is a dash."""
-    if seconds is None:
+def duration(seconds: float | Literal[""] | None) -> str:
+    """A duration as a person says it: "0.25 s", "12.3 s", "3 min 20 s", "2 h 5 min", "4 d 3 h"; None is a dash, and so
+    is "", which is what a template finds beyond a None (`wait.total_seconds`)."""
+    if seconds is None or seconds == "":
         return "–"
     if seconds < 60:
         return (
