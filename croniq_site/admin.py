@@ -68,6 +68,8 @@ class KeepsAnAdmin(BoundedSearch):
 
 @admin.register(User)
 class BoundedUserAdmin(ToldInTheAudit, KeepsAnAdmin, UserAdmin):
+    readonly_fields = ("last_login", "date_joined")
+
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, set[str], Any]:
         """What somebody has chosen for himself goes with him; alone nobody deletes it."""
         rows, counts, lacking, protected = super().get_deleted_objects(objs, request)

@@ -46,18 +46,13 @@
     box.setAttribute("aria-live", follows && !isOver ? "polite" : "off");
   }
 
-  let isAwaited = false;
-  function soon() {
-    if (isAwaited) return;
-    isAwaited = true;
-    requestAnimationFrame(() => {
-      isAwaited = false;
-      window.Croniq?.localize?.(box);
-      if (follows) box.scrollTop = box.scrollHeight;
-      lastTop = box.scrollTop;
-      show();
-    });
+  function settle() {
+    Croniq.localize(box);
+    if (follows) box.scrollTop = box.scrollHeight;
+    lastTop = box.scrollTop;
+    show();
   }
+  const soon = () => Croniq.soon(settle);
 
   // What stands above is put in or taken out: the lines that are read stay where they are.
   function keeping(change) {

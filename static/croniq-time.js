@@ -168,21 +168,24 @@ window.Croniq = window.Croniq || {};
     if (event.key === "Escape") hide();
   });
 
-  // htmx tells of every element that it has put in, thousands of them with a long log: all are seen to at once.
-  let isAwaited = false;
-  function soon() {
-    if (isAwaited) return;
-    isAwaited = true;
+  // What is asked for many times before the next picture is done once, with it.
+  const awaited = new Set();
+  function soon(work) {
+    if (awaited.has(work)) return;
+    awaited.add(work);
     requestAnimationFrame(() => {
-      isAwaited = false;
-      localize(document);
+      awaited.delete(work);
+      work();
     });
   }
+  const localizeAll = () => localize(document);
 
   Croniq.say = say;
   Croniq.shown = (ms) => shown(ms, Date.now());
   Croniq.localize = localize;
-  document.addEventListener("htmx:afterSettle", soon);
+  Croniq.soon = soon;
+  // htmx tells of every element that it has put in, thousands of them with a long log: all are seen to at once.
+  document.addEventListener("htmx:afterSettle", () => soon(localizeAll));
   document.addEventListener("DOMContentLoaded", () => {
     document.body.append(tip);
     for (const node of document.querySelectorAll("[data-zone]")) tell(node, say("timesIn", { zone }));

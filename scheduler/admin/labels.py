@@ -14,7 +14,8 @@ from django.utils.functional import Promise
 from django.utils.translation import pgettext_lazy
 
 CONTEXT = "label"
-APPS = ("scheduler", "calendars", "runners")
+APPS = ("scheduler", "calendars", "runners", "mfa")
+"""The last one's are allauth's, whose models have no names of their own in any language."""
 
 
 def models() -> Iterator[type[Model]]:

@@ -154,7 +154,9 @@ def channel_fields() -> list[Field]:
             "target",
             gettext_lazy("Where it goes"),
             "secret",
-            hint=gettext_lazy("https://…, an address, or a URL of apprise; it is not shown again"),
+            hint=gettext_lazy(
+                "an address that begins with https://, a mail address, or a URL of apprise; it is not shown again"
+            ),
             is_required=True,
         ),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from django.http import QueryDict
 from django.utils.functional import Promise
@@ -17,15 +17,9 @@ from scheduler.dashboard.pages import TEXT_MOST_BYTES
 from scheduler.dashboard.typed_times import read_time
 from scheduler.dashboard.words import STATES as STATE_WORDS
 from scheduler.models import Run
-from scheduler.queries.run_reach import jobs_of
+from scheduler.queries.run_reach import MOST_ATTEMPT, WINDOWS, jobs_of
 from scheduler.queries.runs import LISTED_STATES, RunFilter
 
-WINDOWS = {
-    "1h": timedelta(hours=1),
-    "24h": timedelta(hours=24),
-    "7d": timedelta(days=7),
-    "30d": timedelta(days=30),
-}
 WINDOW_WORDS: Mapping[str, str | Promise] = {
     "1h": _("the last hour"),
     "24h": _("the last 24 hours"),
@@ -45,7 +39,6 @@ OTHER_WORDS = {
     "canceled": "cancelled",
 }
 """What people call a state in an address that they write by hand."""
-MOST_ATTEMPT = 1_000
 
 
 @dataclass(frozen=True)

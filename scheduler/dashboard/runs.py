@@ -16,15 +16,13 @@ from scheduler.dashboard.run_choice import KIND_WORDS, WINDOW_WORDS, RunChoice, 
 from scheduler.dashboard.runs_bulk import PLANNED, RUNS
 from scheduler.dashboard.typed_times import time_in, zone_of
 from scheduler.queries.job_zones import zones_of
-from scheduler.queries.run_reach import ERRORS_LOOKED_AT, LOOKED_AT, MOST_COUNTED, newer_runs, reach, within
+from scheduler.queries.run_reach import BELOW_ALL, ERRORS_LOOKED_AT, LOOKED_AT, MOST_COUNTED, newer_runs, reach, within
 from scheduler.queries.runs import LISTED_STATES, RunFilter, RunRow, planned_runs, run_list
 from scheduler.queries.tags import tag_counts, tenants
 from scheduler.queries.waits import notes_of
 
 PAGE_ROWS = 50
 MOST_TAGS = 100
-_START = UUID(int=0)
-"""Below the id of every run: of those of one instant none comes after it in the list."""
 
 
 @page
@@ -110,8 +108,8 @@ def _rows(
     if last:
         reached = None
     elif reached is not None:
-        last = position_text(reached, _START)
-    first = head or ((runs[0].scheduled_for, runs[0].id) if runs else (now, _START))
+        last = position_text(reached, BELOW_ALL)
+    first = head or ((runs[0].scheduled_for, runs[0].id) if runs else (now, BELOW_ALL))
     more = address("runs", {**choice.query, "head": position_text(*first), "before": last}) if last else ""
     zones = zones_of(run.job_key for run in runs)
     return {"runs": runs, "more": more, "reached": reached, "zones": zones, "notes": notes_of(runs, now)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.utils.functional import Promise
-from django.utils.translation import pgettext, pgettext_lazy
+from django.utils.translation import get_language, pgettext, pgettext_lazy
 
 from scheduler.queries.waits import Reason
 
@@ -158,6 +158,14 @@ LANES: Words = {
     "to come, on any runner": pgettext_lazy("lane", "to come, on any runner"),
 }
 """What has no lane of its own."""
+
+
+_DECIMAL = {"de": ","}
+
+
+def number_words(value: float, pattern: str) -> str:
+    """A number in a sentence, as the reader's language writes it. Drawings have a point whatever the language."""
+    return format(value, pattern).replace(".", _DECIMAL.get(get_language() or "", "."))
 
 
 def lane_words(title: str) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
+from scheduler.domain.durations import format_duration
+
 MIB = 1_048_576
 LONG_LOG_BYTES = 256 * MIB
 """The write-ahead log is emptied about every 16 MiB: one that is so long has a reader that never ends."""
@@ -18,12 +20,22 @@ FREE_SHARE, FREE_BYTES = 0.25, 64 * MIB
 
 
 def kept_for() -> list[str]:
-    """A line each on what retention is set to; what is kept for ever is said so."""
-    keep = settings.CRONIQ_KEEP_RUNS
+    """A sentence each on what retention is set to; what is kept for ever is said so."""
+    runs, keep = _length(settings.CRONIQ_RUN_RETENTION_SECONDS), settings.CRONIQ_KEEP_RUNS
+    lines, audit = _length(settings.CRONIQ_LOG_RETENTION_SECONDS), _length(settings.CRONIQ_AUDIT_RETENTION_SECONDS)
     return [
-        f"runs are kept {_for(settings.CRONIQ_RUN_RETENTION_SECONDS)} (CRONIQ_RUN_RETENTION)",
-        f"of each job {f'the newest {keep}' if keep else 'all'} (CRONIQ_KEEP_RUNS)",
-        f"log lines {_for(settings.CRONIQ_LOG_RETENTION_SECONDS, 'as long as their runs')} (CRONIQ_LOG_RETENTION)",
+        f"Runs are kept for {runs} (CRONIQ_RUN_RETENTION)."
+        if runs
+        else "Runs are kept for ever (CRONIQ_RUN_RETENTION).",
+        f"Of each job the newest {keep} runs are kept (CRONIQ_KEEP_RUNS)."
+        if keep
+        else "Of each job all runs are kept (CRONIQ_KEEP_RUNS).",
+        f"Log lines are kept for {lines} (CRONIQ_LOG_RETENTION)."
+        if lines
+        else "Log lines are kept as long as their runs (CRONIQ_LOG_RETENTION).",
+        f"The audit is kept for {audit} (CRONIQ_AUDIT_RETENTION)."
+        if audit
+        else "The audit is kept for ever (CRONIQ_AUDIT_RETENTION).",
     ]
 
 
@@ -61,5 +73,5 @@ def sqlite_file() -> SqliteFile | None:
     return SqliteFile(pages * page_bytes, log.stat().st_size if log.exists() else 0, free * page_bytes)
 
 
-def _for(seconds: float, else_: str = "for ever") -> str:
-    return f"for {timedelta(seconds=seconds)}" if seconds else else_
+def _length(seconds: float) -> str:
+    return format_duration(timedelta(seconds=seconds)) if seconds else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Literal
 
 from django import template
 from django.template import Context
@@ -17,6 +18,7 @@ from scheduler.dashboard.words import (
     choice_words,
     lane_words,
     missed_words,
+    number_words,
     reason_words,
     source_words,
     state_words,
@@ -156,17 +158,18 @@ def state_word(name: str) -> str:
 
 
 @register.filter
-def duration(seconds: float | None) -> str:
-    """A duration as a person says it: "0.25 s", "12.3 s", "3 min 20 s", "2 h 5 min", "4 d 3 h"; None is a dash."""
-    if seconds is None:
+def duration(seconds: float | Literal[""] | None) -> str:
+    """A duration as a person says it: "0.25 s", "12.3 s", "3 min 20 s", "2 h 5 min", "4 d 3 h"; None is a dash, and so
+    is "", which is what a template finds beyond a None (`wait.total_seconds`)."""
+    if seconds is None or seconds == "":
         return "–"
     if seconds < 60:
         return (
-            f"{seconds:.0f} s"
+            number_words(seconds, ".0f") + " s"
             if seconds == int(seconds)
-            else f"{seconds:.2f} s"
+            else number_words(seconds, ".2f") + " s"
             if seconds < 10
-            else f"{seconds:.1f} s"
+            else number_words(seconds, ".1f") + " s"
         )
     whole = round(seconds)
     for size, unit, smaller_size, smaller in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.views.generic import RedirectView
 
+from croniq_site.kernel.clock import SystemClock
 from scheduler.dashboard.pages import action
 
 QUERIES = {
     "jobs-confirm": "do=pause&all=1",
     "letters-confirm": "do=replay",
     "runs-confirm": "do=cancel&all=1",
+    "calendar": "month={past}",
 }
-"""What a page's address needs beside its path."""
+"""What a page's address needs beside its path; {past} is told when it is opened."""
 NO_PAGES = {
     "log-raw": "a file",
     "log-stream": "a stream of events",
@@ -45,6 +48,11 @@ WHO = {
 """Whose page it is, where it is not ada's; nobody's who is signed in, if empty."""
 
 
+def month_with_past_days(today: date) -> str:
+    """A month of which some days are over, in whatever zone: on the first days of a month the one before."""
+    return f"{today - timedelta(days=2):%Y-%m}"
+
+
 @dataclass(frozen=True)
 class Page:
     """``route`` has parts in angle brackets, each of which names an object of the demo."""
@@ -54,7 +62,7 @@ class Page:
     parts: tuple[str, ...]
 
     def path(self, objects: dict[str, str]) -> str:
-        path = self.route
+        path = self.route.replace("{past}", month_with_past_days(SystemClock().now().date()))
         for part in self.parts:
             path = path.replace(f"<{part}>", objects[part])
         return path
@@ -85,7 +93,7 @@ def _pages_of(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Ite
                 kind = type(converter).__name__.removesuffix("Converter").lower().replace("string", "str")
                 route = route.replace(f"<{kind}:{part}>", f"<{part}>")
             query = QUERIES.get(name)
-            yield Page(name, f"{route}?{query}" if query else route, parts)
+            yield Page(name, f"{route}?{query}" if query else route, parts)  # {past} is told when it is opened
 
 
 def _is_page(pattern: URLPattern, prefix: str) -> bool:
@@ -97,8 +105,17 @@ def _is_page(pattern: URLPattern, prefix: str) -> bool:
     return not is_machines and not is_action
 
 
-def _admin_pages() -> Iterator[Page]:
-    yield Page("admin:index", "/admin/", ())
+def admin_lists() -> Iterator[Page]:
+    """All lists of the admin, for whoever looks without a browser."""
     for model in admin.site._registry:
         name = f"{model._meta.app_label}/{model._meta.model_name}"
         yield Page(f"admin:{name}", f"/admin/{name}/", ())
+
+
+def _admin_pages() -> Iterator[Page]:
+    """Some of each kind, the richest: they are all of one make. `tests/scheduler/test_admin.py` looks at all of them,
+    without a browser."""
+    yield Page("admin:index", "/admin/", ())
+    yield Page("admin:list", "/admin/scheduler/run/", ())
+    yield Page("admin:add", "/admin/calendars/calendar/add/", ())
+    yield Page("admin:change", "/admin/calendars/calendar/<calendar_id>/change/", ("calendar_id",))

@@ -82,12 +82,12 @@ def test_somebody_comes_for_the_first_time_and_again(client, provider, issuer):
     assert (user.username, user.has_usable_password()) == ("vera", False)
     assert client.get("/").status_code == 200
     again = Client()
-    assert come_back(again)["Location"] == "/"
+    assert come_back(again)["Location"] == "/now"
     assert User.objects.count() == 1
 
 
 def test_the_way_back_leads_to_no_other_site(client, provider):
-    assert come_back(client, "//evil.example/")["Location"] == "/"
+    assert come_back(client, "//evil.example/")["Location"] == "/now"
 
 
 HOSTILE = {

@@ -60,7 +60,7 @@ def test_without_the_setting_there_is_none_of_it(settings, client, vera):
     for path in PATHS:
         assert client.get(path).status_code == 404
     other = Client()
-    assert sign_in(other)["Location"] == "/"
+    assert sign_in(other)["Location"] == "/now"
     assert is_signed_in(other)
 
 

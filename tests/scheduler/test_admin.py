@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.db.models import Model
 from django.test import Client
@@ -17,7 +18,7 @@ from runners.admin import MOST_COUNTED, BoundedPaginator
 from runners.models import ApiClient, Runner
 from scheduler.models import Job, Run, Trigger
 from tests import factories
-from tests.scheduler.dashboard.markup import Page
+from tests.scheduler.dashboard.markup import Page, nameless
 
 pytestmark = pytest.mark.django_db
 MODELS = [model for app in ("scheduler", "calendars", "runners") for model in apps.get_app_config(app).get_models()]
@@ -38,12 +39,27 @@ def path_of(model: type[Model], name: str, *args: object) -> str:
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_the_list_and_the_page_of_every_model_open(admin_client: Client, model: type[Model]):
     row = made(model)
-    for path in (path_of(model, "changelist"), path_of(model, "change", row.pk)):
+    may_add = [path_of(model, "add")] if model.__name__ in EDITABLE else []
+    for path in (path_of(model, "changelist"), path_of(model, "change", row.pk), *may_add):
         answer = admin_client.get(path)
         assert answer.status_code == 200
-        assert Page(answer).refused == []
+        page = Page(answer)
+        assert page.refused == []
+        assert nameless(page) == [], path
     search = admin_client.get(path_of(model, "changelist"), {"q": "x' %_"})
     assert search.status_code == 200
+
+
+def test_so_do_those_of_people_and_what_they_sign_in_with(admin_client: Client):
+    others = [model for model in admin.site._registry if model not in MODELS]
+    assert {"User", "Group"} <= {model.__name__ for model in others}
+    user, group = User.objects.create_user("otto"), Group.objects.first()
+    paths = ["/admin/", *(path_of(model, name) for model in others for name in ("changelist", "add"))]
+    for path in (*paths, path_of(User, "change", user.pk), path_of(Group, "change", group.pk)):
+        page = Page(answer := admin_client.get(path))
+        assert answer.status_code in (200, 403), path
+        assert [refused for refused in page.refused if "href=../" not in refused] == [], path
+        assert nameless(page) == [], path
 
 
 @pytest.mark.parametrize("model", READ_ONLY, ids=lambda model: model.__name__)

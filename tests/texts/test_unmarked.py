@@ -23,7 +23,7 @@ from croniq_site.kernel.clock import ManualClock
 from scheduler.dashboard import pages as dashboard
 from scheduler.dashboard import sentences
 from scheduler.models import Job
-from tests.browser.pages import WHO, pages
+from tests.browser.pages import WHO, admin_lists, pages
 from tests.factories import HeartbeatFactory, SkippedSpanFactory
 from tests.scheduler.api.calls import build_world
 
@@ -58,10 +58,7 @@ NOT_OURS = {
     ("audit", "label input[placeholder]"): "an example",
     ("job-new", "label input[placeholder]"): "an example",
     ("log", "label select option"): "levels, as handlers call them",
-    ("settings-doctor", "section.card ul.plain-list li"): "as `manage.py doctor` says it",
     ("admin:", "img[alt]"): "Django's own, which it translates nowhere",
-    ("admin:mfa/", ""): "allauth's, which has no German for it",
-    ("admin:", "tr.model-authenticator th a"): "allauth's",
 }
 """(how a page's name begins, how a path ends): what is no text of ours there."""
 LETTERS = re.compile(r"[^\W\d_]{2,}")
@@ -160,7 +157,7 @@ def test_no_page_shows_a_text_that_nobody_could_translate(marked, now, monkeypat
     client = Client(headers={"Accept-Language": "de"})
     client.force_login(User.objects.create_superuser("acme-root", password="a long secret"))
     found, looked_at, others = {}, 0, {}
-    for page in pages():
+    for page in (*pages(), *admin_lists()):
         if page.name in NOT_LOOKED_AT or page.name in WHO:
             continue
         answer = client.get(page.path(objects))

@@ -89,8 +89,8 @@ RECORDS = [
         name="bulk-replay-not-shown-again",
         mechanism="What was replayed already is not counted among what can be.",
         file="scheduler/queries/bulk.py",
-        old="    runs = _among(runs, ids).filter(~Exists(again), job__deleted_at__isnull=True)\n",
-        new="    runs = _among(runs, ids).filter(job__deleted_at__isnull=True)\n",
+        old=".filter(~Exists(_AGAIN), job__deleted_at__isnull=True)\n",
+        new=".filter(job__deleted_at__isnull=True)\n",
         red=[RUNS + "test_what_ended_is_done_once_more_and_only_once"],
     ),
     Mutation(

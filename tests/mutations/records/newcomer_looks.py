@@ -136,8 +136,8 @@ RECORDS = [
         name="next-fires-say-their-zone",
         mechanism="A job's next fires say in whose zone they are shown.",
         file="templates/dashboard/job.html",
-        old='<span data-zone>{% translate "Times are UTC" %}</span>',
-        new="",
+        old='{% else %}{% translate "Times are UTC" %}{% endif %}</span>',
+        new="{% endif %}</span>",
         red=[JOBS + "test_the_next_fires_say_whose_times_they_are"],
     ),
     Mutation(

@@ -46,8 +46,8 @@ RECORDS = [
         name="letters-to-do-are-those-not-replayed",
         mechanism="Of a group those are to do that were not replayed; the group with the most is first.",
         file=GROUPS,
-        old='waiting=Count("pk") - Count("run__replays"),',
-        new='waiting=Count("pk"),',
+        old='waiting=Count("pk", filter=Q(run__replays__isnull=True, job__deleted_at__isnull=True)),',
+        new='waiting=Count("pk", filter=Q(job__deleted_at__isnull=True)),',
         red=[
             LETTERS + "test_equal_errors_are_one_group_over_all_jobs",
             LETTERS + "test_the_group_with_the_most_to_do_is_first",

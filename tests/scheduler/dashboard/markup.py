@@ -20,6 +20,7 @@ class Page(HTMLParser):
         self._shows_closed = closed
         self._closed: int | None = None
         self.elements: list[tuple[str, dict[str, str]]] = []
+        self.in_labels: set[int] = set()
         self.refused: list[str] = []
         self._texts: list[str] = []
         self._open: list[str] = []
@@ -33,6 +34,8 @@ class Page(HTMLParser):
                 self._closed = len(self._open)
             self._open.append(tag)
         if self._closed is None:
+            if "label" in self._open:
+                self.in_labels.add(len(self.elements))
             self.elements.append((tag, values))
         if tag == "style" or (tag == "script" and not values.get("src", "").startswith("/")):
             self.refused.append(f"<{tag}>")
@@ -68,6 +71,32 @@ class Page(HTMLParser):
 
     def links(self, start: str) -> list[str]:
         return [values["href"] for values in self.all("a") if values.get("href", "").startswith(start)]
+
+
+def nameless(page: Page) -> list[str]:
+    """What a screen reader could not name or tell apart of a page: fields, pictures, the page itself. axe-core, which
+    knows more, looks at some pages of a kind; this at all of them."""
+    labelled = {values["for"] for values in page.all("label") if "for" in values}
+    found = []
+    for place, (tag, values) in enumerate(page.elements):
+        names = place in page.in_labels or any(values.get(name) for name in ("aria-label", "aria-labelledby", "title"))
+        kind = values.get("type")
+        if tag == "input" and kind in ("submit", "button", "reset"):
+            is_named = bool(names or values.get("value"))
+        elif tag in ("input", "select", "textarea") and kind != "hidden":
+            is_named = bool(names or values.get("id") in labelled)
+        elif tag == "img":
+            is_named = "alt" in values
+        elif tag == "html":
+            is_named = bool(values.get("lang"))
+        else:
+            continue
+        if not is_named:
+            found.append(f"{tag} {values.get('name') or values}")
+    ids = [values["id"] for _, values in page.elements if values.get("id")]
+    found += [f"twice: {each}" for each in sorted({each for each in ids if ids.count(each) > 1})]
+    headings = len(page.all("h1"))
+    return found if headings == 1 and page.all("title") else [*found, f"{headings} headings of the page"]
 
 
 def _matches(values: dict[str, str], wanted: dict[str, str]) -> bool:

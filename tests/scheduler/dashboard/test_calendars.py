@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import date, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -12,6 +13,7 @@ from calendars.models import Calendar, CalendarRule
 from scheduler.dashboard import calendars
 from scheduler.queries import forecast as forecasts
 from scheduler.services.calendars import edit_calendar
+from tests.browser.pages import month_with_past_days
 from tests.factories import CalendarFactory, JobFactory, TriggerFactory
 from tests.scheduler.dashboard.conftest import client_of
 from tests.scheduler.dashboard.markup import Page
@@ -167,3 +169,14 @@ def test_only_those_who_may_edit_are_led_to_the_form(viewer, admin_client, offic
     assert "/admin/calendars" not in client_of(user).get(f"/calendars/{office.pk}").content.decode()
     edit = f"/admin/calendars/calendar/{office.pk}/change/"
     assert edit in Page(admin_client.get(f"/calendars/{office.pk}")).links("/admin/")
+
+
+def test_the_browser_sees_days_that_are_over_on_any_day_of_the_year(now):
+    """What its tests look at: on the first of a month that month has none, and nobody would see them unreadable."""
+    for day in range(366):
+        at = now + timedelta(days=day)
+        month = month_with_past_days(at.date())
+        for zone in ("Pacific/Kiritimati", "Etc/GMT+12"):
+            today = at.astimezone(ZoneInfo(zone)).date()
+            assert f"{month}-01" < f"{today:%Y-%m-%d}"
+            assert (today.replace(day=1) - date.fromisoformat(f"{month}-01")).days <= 31

@@ -368,6 +368,13 @@ def test_what_a_run_was_given_is_shown_to_those_alone_who_could_give_it(viewer, 
 
 
 @pytest.mark.django_db
+def test_beside_a_run_whose_start_is_not_known_the_wait_is_a_dash(viewer, now):
+    good, bad = good_and_bad(now)
+    Run.objects.filter(pk=good.pk).update(claimed_at=None)
+    assert "From due to its last start 5 min –" in Page(viewer.get(f"/runs/{bad.pk}")).text
+
+
+@pytest.mark.django_db
 def test_a_run_that_goes_on_is_compared_once_it_is_over(viewer, now):
     good, _ = good_and_bad(now)
     entry = QueueEntryFactory(job=good.job, claimed=True, run__scheduled_for=now)

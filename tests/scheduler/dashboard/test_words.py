@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from types import SimpleNamespace
 
 import pytest
+from django.utils.translation import override
 
 from scheduler.templatetags.croniq import (
     at,
@@ -106,6 +107,11 @@ def test_what_has_no_instant_is_a_dash():
 )
 def test_durations_are_said_as_people_say_them(seconds, said):
     assert duration(seconds) == said
+
+
+def test_a_german_number_has_a_comma():
+    with override("de"):
+        assert (duration(0.25), duration(12.34), duration(5)) == ("0,25 s", "12,3 s", "5 s")
 
 
 def test_short_runs_are_milliseconds():

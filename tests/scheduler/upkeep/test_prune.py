@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from croniq_site.kernel.clock import DatabaseClock
+from croniq_site.management.commands.makemessages import is_sentence
 from scheduler.models import Attempt, DeadLetter, QueueEntry, Run, RunLog
 from scheduler.queries import upkeep
 from scheduler.queries.prunable import KINDS, prunable
@@ -270,19 +271,24 @@ def test_every_chore_that_throws_away_by_age_can_be_asked_for():
 
 def test_what_is_kept_for_ever_is_said_so(settings):
     assert upkeep.kept_for() == [
-        "runs are kept for ever (CRONIQ_RUN_RETENTION)",
-        "of each job all (CRONIQ_KEEP_RUNS)",
-        "log lines as long as their runs (CRONIQ_LOG_RETENTION)",
+        "Runs are kept for ever (CRONIQ_RUN_RETENTION).",
+        "Of each job all runs are kept (CRONIQ_KEEP_RUNS).",
+        "Log lines are kept as long as their runs (CRONIQ_LOG_RETENTION).",
+        "The audit is kept for ever (CRONIQ_AUDIT_RETENTION).",
     ]
     settings.CRONIQ_RUN_RETENTION_SECONDS, settings.CRONIQ_KEEP_RUNS = 90 * 86_400.0, 500
     assert upkeep.kept_for()[:2] == [
-        "runs are kept for 90 days, 0:00:00 (CRONIQ_RUN_RETENTION)",
-        "of each job the newest 500 (CRONIQ_KEEP_RUNS)",
+        "Runs are kept for 90d (CRONIQ_RUN_RETENTION).",
+        "Of each job the newest 500 runs are kept (CRONIQ_KEEP_RUNS).",
     ]
+    settings.CRONIQ_AUDIT_RETENTION_SECONDS = 30 * 86_400.0
+    assert upkeep.kept_for()[3] == "The audit is kept for 30d (CRONIQ_AUDIT_RETENTION)."
+    # Each is a sentence that the catalogue has: it is said in the language of the page.
+    assert all(is_sentence(said) for said in upkeep.kept_for())
     out = StringIO()
     with pytest.raises(CommandError):  # no process runs, which is not what is asked here
         call_command("doctor", stdout=out)
-    assert "retention    of each job the newest 500 (CRONIQ_KEEP_RUNS)" in out.getvalue()
+    assert "retention    Of each job the newest 500 runs are kept (CRONIQ_KEEP_RUNS)." in out.getvalue()
 
 
 MIB = upkeep.MIB
