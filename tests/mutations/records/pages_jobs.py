@@ -13,6 +13,14 @@ FORMS = "scheduler/dashboard/job_form.py"
 
 RECORDS = [
     Mutation(
+        name="jobs-bulk-form-has-a-token",
+        mechanism="The form that runs many jobs now is one however often it is sent: each of them runs once.",
+        file="templates/dashboard/jobs_confirm.html",
+        old='<input type="hidden" name="token" value="{{ token }}">',
+        new="",
+        red=[LIST + "test_run_now_makes_one_run_each_however_often_the_form_is_sent"],
+    ),
+    Mutation(
         name="jobs-bulk-of-those-that-were-shown",
         mechanism="What is done to all jobs that match is done to those that were shown, whatever matches since.",
         file="templates/dashboard/_bulk_confirm.html",
