@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partialmethod
 from pathlib import Path
@@ -27,6 +27,8 @@ NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 REALTIME = "realtime"
 BROWSER = Path(__file__).with_name("browser")
 """All of its tests get the mark from its conftest.py."""
+LONGEST = ("test_precision.py", "test_chaos.py", "test_fuzz.py", "test_image.py", "test_set_up.py")
+"""What takes minutes begins first, or one process would still be at it when the others have nothing left to do."""
 DATABASE_FIXTURES = frozenset({"database", "db", "django_db_setup", "transactional_db"})
 
 
@@ -53,17 +55,23 @@ def may_be_realtime(path: Path) -> bool:
     return f"mark.{REALTIME}" in path.read_text(encoding="utf-8")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
     """With --database-tests: keep what uses a database. Such a test asks for one, or pytest-django refuses it."""
+    refuse_lost(items)
+    if config.getoption("--database-tests"):
+        kept = [item for item in items if uses_database(item)]
+        config.hook.pytest_deselected(items=[item for item in items if not uses_database(item)])
+        items[:] = kept
+    yield
+    if config.getoption("markexpr") == REALTIME:
+        items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def refuse_lost(items: Sequence[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker(REALTIME) and not may_be_realtime(item.path):
             raise pytest.UsageError(f"{item.nodeid} would be left out of the realtime tier: write the mark in its file")
-    if not config.getoption("--database-tests"):
-        return
-    kept = [item for item in items if uses_database(item)]
-    config.hook.pytest_deselected(items=[item for item in items if not uses_database(item)])
-    items[:] = kept
 
 
 def uses_database(item: pytest.Item) -> bool:
