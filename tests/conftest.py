@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partialmethod
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -45,6 +46,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """For the realtime tier alone: read no file that has none of it. Most have none, and each of its processes reads
     them all."""
     return (config.getoption("markexpr") == REALTIME and not may_be_realtime(collection_path)) or None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give all browser tests to one process, which has the browser and what it looks at; each other to who is free."""
+    if config.getoption("markexpr") != REALTIME:
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneBrowser(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "browser" if nodeid.startswith("tests/browser/") else nodeid
+
+    return OneBrowser(config, log)
 
 
 @functools.cache

@@ -21,13 +21,11 @@ from tests.support.postgres import URL_VARIABLE
 HERE = Path(__file__).parent
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.realtime)
             item.add_marker(pytest.mark.timeout(300))
-            item.add_marker(pytest.mark.xdist_group("browser"))
             if reason := elsewhere(item.path):
                 item.add_marker(pytest.mark.skip(reason=reason))
 

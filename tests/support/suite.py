@@ -206,8 +206,8 @@ def _pytest_command(tier: str, target: Target, pytest_arguments: Sequence[str], 
     # A cache each, or the two runs write into one another's --last-failed.
     command += ["-o", f"cache_dir=.pytest_cache/{target.name}"]
     if tier == "realtime":
-        # They wait most of the time. What shares a browser goes to one process (tests/browser/conftest.py).
-        command += ["-n", REALTIME_PROCESSES, "--dist", "loadgroup"]
+        # They wait most of the time. Who gets which is told in tests/conftest.py.
+        command += ["-n", REALTIME_PROCESSES]
     elif not is_first:
         # What no database takes part in has run beside it, on the first.
         command += ["--database-tests"]
