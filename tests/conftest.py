@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partialmethod
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -27,6 +28,8 @@ NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 REALTIME = "realtime"
 BROWSER = Path(__file__).with_name("browser")
 """All of its tests get the mark from its conftest.py."""
+LONGEST = ("test_precision.py", "test_chaos.py", "test_fuzz.py", "test_image.py", "test_set_up.py")
+"""What takes minutes begins first, or one process would still be at it when the others have nothing left to do."""
 DATABASE_FIXTURES = frozenset({"database", "db", "django_db_setup", "transactional_db"})
 
 
@@ -45,6 +48,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return (config.getoption("markexpr") == REALTIME and not may_be_realtime(collection_path)) or None
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give all browser tests to one process, which has the browser and what it looks at; each other to who is free."""
+    if config.getoption("markexpr") != REALTIME:
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneBrowser(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "browser" if nodeid.startswith("tests/browser/") else nodeid
+
+    return OneBrowser(config, log)
+
+
 @functools.cache
 def may_be_realtime(path: Path) -> bool:
     """Say whether a test in this file can have the mark; true of what is no file of tests."""
@@ -53,17 +70,23 @@ def may_be_realtime(path: Path) -> bool:
     return f"mark.{REALTIME}" in path.read_text(encoding="utf-8")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
     """With --database-tests: keep what uses a database. Such a test asks for one, or pytest-django refuses it."""
+    refuse_lost(items)
+    if config.getoption("--database-tests"):
+        kept = [item for item in items if uses_database(item)]
+        config.hook.pytest_deselected(items=[item for item in items if not uses_database(item)])
+        items[:] = kept
+    yield
+    if config.getoption("markexpr") == REALTIME:
+        items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def refuse_lost(items: Sequence[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker(REALTIME) and not may_be_realtime(item.path):
             raise pytest.UsageError(f"{item.nodeid} would be left out of the realtime tier: write the mark in its file")
-    if not config.getoption("--database-tests"):
-        return
-    kept = [item for item in items if uses_database(item)]
-    config.hook.pytest_deselected(items=[item for item in items if not uses_database(item)])
-    items[:] = kept
 
 
 def uses_database(item: pytest.Item) -> bool:

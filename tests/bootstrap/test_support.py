@@ -168,6 +168,7 @@ def test_a_run_takes_nothing_from_the_callers_configuration_but_where_postgresql
         URL_VARIABLE: "postgres:///y",
         "CRONIQ_DATA_DIR": str(tmp_path / "data"),
         "CRONIQ_TEST_COUNTS": str(tmp_path / "counts.json"),
+        "CRONIQ_TEST_DATABASES": "sqlite postgresql",
     }
     assert URL_VARIABLE not in child_environment(caller, sqlite, [sqlite], tmp_path)
 
@@ -201,7 +202,7 @@ def test_a_realtime_test_that_its_tier_would_not_find_stops_the_run(tmp_path):
     item = SimpleNamespace(path=path, nodeid="sample", get_closest_marker=lambda name: name == conftest.REALTIME)
     path.write_text("from elsewhere import waits\n@waits\ndef test(): pass\n")
     with pytest.raises(pytest.UsageError, match="sample would be left out of the realtime tier"):
-        conftest.pytest_collection_modifyitems(None, [item])
+        conftest.refuse_lost([item])
     assert not conftest.may_be_realtime(path)
     conftest.may_be_realtime.cache_clear()
     path.write_text("@pytest.mark.realtime\ndef test(): pass\n")

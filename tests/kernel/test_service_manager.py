@@ -55,7 +55,7 @@ def test_a_watchdog_that_is_none_or_another_process_s(monkeypatch, usec, pid):
 def test_a_manager_that_is_gone_or_does_not_read_neither_fails_nor_holds_up_the_work(monkeypatch):
     monkeypatch.setenv("NOTIFY_SOCKET", "/nonexistent/notify")
     ServiceManager().ready()
-    with ear() as deaf:
+    with ear(deaf=True) as deaf:
         monkeypatch.setenv("NOTIFY_SOCKET", deaf.address)
         manager = ServiceManager()
 

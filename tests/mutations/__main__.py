@@ -114,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     began = time.monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A shell starts what it puts in the background deaf to Ctrl-C, and so would all tests be.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with environments(DATABASES if options.database == "both" else (options.database,)) as made:
             verdicts = prove(picked, options, made)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
+DATABASES_VARIABLE = "CRONIQ_TEST_DATABASES"
+"""Names the databases that tests run on side by side: of a browser each test is led through one of them alone."""
 BROWSERS, DRIVERS = ("chromium", "chromium-browser", "google-chrome"), ("chromedriver",)
 LOAD_SECONDS = 60
 """Met only by failures: a page that two busy cores share with twenty processes."""

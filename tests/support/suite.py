@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support import browser, counting
+from tests.support.browser import DATABASES_VARIABLE
 from tests.support.postgres import BIN_VARIABLE, URL_VARIABLE, private_postgres
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -25,6 +26,8 @@ SQLITE, POSTGRESQL = "sqlite", "postgresql"
 DATABASES = (SQLITE, POSTGRESQL)
 TIERS = {"fast": "not realtime", "realtime": "realtime"}
 """Tier → pytest's -m expression, in the order in which they run."""
+REALTIME_PROCESSES = "3"
+"""On each database."""
 PYTEST_NOTHING_COLLECTED = 5
 UNWANTED = ("DJANGO_SETTINGS_MODULE", "PYTHONDONTWRITEBYTECODE")
 """The second costs each process of the run, and each that a test starts, the compilation of all that it imports."""
@@ -203,8 +206,8 @@ def _pytest_command(tier: str, target: Target, pytest_arguments: Sequence[str], 
     # A cache each, or the two runs write into one another's --last-failed.
     command += ["-o", f"cache_dir=.pytest_cache/{target.name}"]
     if tier == "realtime":
-        # They wait most of the time: the two-minute ones beside all the others, as many processes as there are cores.
-        command += ["-n", "2", "--dist", "worksteal"]
+        # They wait most of the time. Who gets which is told in tests/conftest.py.
+        command += ["-n", REALTIME_PROCESSES]
     elif not is_first:
         # What no database takes part in has run beside it, on the first.
         command += ["--database-tests"]
@@ -230,6 +233,7 @@ def child_environment(
     return kept | {
         "DATABASE_URL": target.url,
         "CRONIQ_DATA_DIR": str(home / "data"),
+        DATABASES_VARIABLE: " ".join(other.name for other in targets),
         counting.REPORT_VARIABLE: str(home / "counts.json"),
     }
 

@@ -18,7 +18,6 @@ RECORDS = [
             TIMES + "test_a_pause_ends_and_is_shown_on_the_viewers_clock",
             TIMES + "test_a_backfill_is_of_the_viewers_clock",
         ],
-        quick=True,
     ),
     Mutation(
         name="typed-times-by-the-zone-of-the-form",
@@ -75,7 +74,6 @@ RECORDS = [
         old="        if must_change_password(user_obj):\n            return set()\n",
         new="",
         red=[SETTINGS + "test_a_user_is_made_with_a_password_that_is_shown_once"],
-        quick=True,
     ),
     Mutation(
         name="passwords-made-anew-are-of-others",

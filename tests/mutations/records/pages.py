@@ -60,8 +60,8 @@ RECORDS = [
         name="pages-permission-to-act",
         mechanism="Acting needs the permission to change jobs.",
         file=PAGES,
-        old="        def act() -> HttpResponse:\n            if not request.user.has_perm(needs):\n",
-        new="        def act() -> HttpResponse:\n            if False:\n",
+        old="        def act() -> HttpResponse:\n            _let(request, needs)\n",
+        new="        def act() -> HttpResponse:\n",
         red=[
             ACCESS + "test_only_the_permission_lets_a_person_act",
             ACCESS + "test_only_the_permission_lets_a_person_cancel",

@@ -146,8 +146,8 @@ RECORDS = [
         name="pages-work-needs-the-permission",
         mechanism="Only the permission lets a person act on letters and missed fires.",
         file="scheduler/dashboard/pages.py",
-        old="        def act() -> HttpResponse:\n            if not request.user.has_perm(needs):\n",
-        new="        def act() -> HttpResponse:\n            if False:\n",
+        old="        def act() -> HttpResponse:\n            _let(request, needs)\n",
+        new="        def act() -> HttpResponse:\n",
         red=[ACCESS + "test_an_action_needs_the_permission_a_post_and_a_form_of_ours"],
     ),
     Mutation(

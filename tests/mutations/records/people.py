@@ -148,8 +148,8 @@ RECORDS = [
         name="pages-ask-for-a-role",
         mechanism="Whoever is signed in and has no role sees no page.",
         file="scheduler/dashboard/pages.py",
-        old="        def look() -> HttpResponse:\n            if not request.user.has_perm(needs):",
-        new="        def look() -> HttpResponse:\n            if False:",
+        old="        def look() -> HttpResponse:\n            _let(request, needs)\n",
+        new="        def look() -> HttpResponse:\n",
         red=[
             MATRIX + "test_everybody_may_what_the_table_says_and_nothing_else",
             MATRIX + "test_nobodys_page_says_what_he_lacks",

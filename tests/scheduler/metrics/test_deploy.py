@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,16 @@ ASKED_FOR = {
 
 @pytest.fixture
 def scrape(db, now, clock) -> Scrape:
-    """One of an installation in which everything has happened."""
+    """One of an installation in which everything has happened; taken once, for it is only read."""
+    if not _taken:
+        _taken.append(_scrape_of_everything(now))
+    return _taken[0]
+
+
+_taken: list[Scrape] = []
+
+
+def _scrape_of_everything(now: datetime) -> Scrape:
     job = JobFactory(lane=LaneFactory(require=["gpu"]))
     TriggerFactory(job=job)
     RunFactory(job=job, completed=True)
