@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -308,18 +307,18 @@ def test_a_database_that_is_away_while_lines_are_read_ends_the_stream_and_breaks
 
 def test_lines_that_were_read_while_the_right_to_look_ended_are_not_told(server, stream, entry, monkeypatch):
     say(entry, "before")
-    read, ends = tails.lines_after, threading.Event()
+    read = tails.lines_after
 
     def until_it_ends(*arguments):
-        lines = read(*arguments)
-        for tail in server.application.tails._tails if ends.is_set() else ():
-            tail.end()
-        return lines
+        page = read(*arguments)
+        if any(line.row.message == "after" for line in page.lines):
+            for tail in server.application.tails._tails:
+                tail.end()
+        return page
 
     monkeypatch.setattr(tails, "lines_after", until_it_ends)
     with stream.open():
         stream.until(1)
-        ends.set()
         say(entry, "after")
         stream.to_its_end()
     assert stream.seen == [1]
