@@ -31,7 +31,6 @@ RECORDS = [
         old="elif database in record.databases:",
         new="elif database in record.databases[:0]:",
         red=[TESTS + "test_each_named_test_must_be_red_on_each_database_of_the_record"],
-        quick=True,
     ),
     Mutation(
         name="mutations-green-baseline",
