@@ -23,8 +23,7 @@ from runners.services.audit import Actor
 from scheduler.dashboard.pages import ACT
 from scheduler.dashboard.sentences import said
 from scheduler.models import Job
-from scheduler.services.bulk import one_by_one
-from scheduler.services.pause import pause_job, resume_job
+from scheduler.services.bulk import one_by_one, pause_if_not, resume_if_paused
 from scheduler.services.trigger_runs import trigger_run
 
 MOST_AT_ONCE = 100
@@ -99,7 +98,7 @@ class JobActions(ActingAdmin):
 
         def act(job: Job, now: datetime, actor: Actor) -> bool:
             _refuse_deleted(job)
-            return job.paused_at is None and bool(pause_job(job.job_key, now, actor=actor, reason=reason))
+            return job.paused_at is None and pause_if_not(job.job_key, now, actor=actor, reason=reason)
 
         self.act_on(
             request,
@@ -113,7 +112,7 @@ class JobActions(ActingAdmin):
     def resume(self, request: HttpRequest, queryset: QuerySet) -> None:
         def act(job: Job, now: datetime, actor: Actor) -> bool:
             _refuse_deleted(job)
-            return job.paused_at is not None and bool(resume_job(job.job_key, now, actor=actor))
+            return job.paused_at is not None and resume_if_paused(job.job_key, now, actor=actor)
 
         self.act_on(
             request,

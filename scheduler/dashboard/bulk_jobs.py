@@ -26,9 +26,8 @@ from scheduler.domain.inputs import names_of
 from scheduler.models import Job
 from scheduler.queries.bulk import MOST, Matches, first_jobs
 from scheduler.queries.job_choice import JobChoice, chosen_jobs
-from scheduler.services.bulk import Done, one_by_one, retag_job
+from scheduler.services.bulk import Done, one_by_one, pause_if_not, resume_if_paused, retag_job
 from scheduler.services.jobs import delete_job
-from scheduler.services.pause import pause_job, resume_job
 from scheduler.services.trigger_runs import trigger_run
 
 
@@ -120,9 +119,9 @@ def _act(asked: Asked) -> Callable[[str], Any]:
     form, now, actor = asked.values, asked.now, actor_of(asked.request)
     if asked.what == "pause":
         pause = pause_in(asked.request, now)
-        return lambda key: pause_job(key, now, actor=actor, **pause)
+        return lambda key: pause_if_not(key, now, actor=actor, **pause)
     if asked.what == "resume":
-        return lambda key: resume_job(key, now, actor=actor)
+        return lambda key: resume_if_paused(key, now, actor=actor)
     if asked.what == "run":
         token = form.get("token", "")[:100]
         return lambda key: trigger_run(key, now, idempotency_key=f"page {token}" if token else None, actor=actor)

@@ -15,6 +15,7 @@ from runners.services.audit import Actor
 from scheduler.models import QueueEntry
 from scheduler.services.cancel import MOST_RUNS, cancel_runs
 from scheduler.services.jobs import lock_job_of_key, save_job
+from scheduler.services.pause import pause_job, resume_job
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,25 @@ def cancel_many(
     for chunk in chunks(run_ids, MOST_RUNS):
         done.changed.extend(result.run_id for result in cancel_runs(chunk, now, actor, reason, only=states))
     return done
+
+
+def pause_if_not(job_key: str, now: datetime, *, actor: Actor, principal: Principal | None = None, **said: Any) -> bool:
+    """Pause a job that is not paused; return whether that was so. A pause that is there stays with its reason and its
+    end, also one that somebody says at this moment. ``said`` and what it raises are of `pause_job`."""
+    with write_transaction():
+        if lock_job_of_key(job_key, principal).paused_at is not None:
+            return False
+        pause_job(job_key, now, actor=actor, principal=principal, **said)
+        return True
+
+
+def resume_if_paused(job_key: str, now: datetime, *, actor: Actor, principal: Principal | None = None) -> bool:
+    """End the pause of a job; return whether there was one. Raises as `resume_job` does."""
+    with write_transaction():
+        if lock_job_of_key(job_key, principal).paused_at is None:
+            return False
+        resume_job(job_key, now, actor=actor, principal=principal)
+        return True
 
 
 def retag_job(

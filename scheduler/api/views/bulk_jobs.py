@@ -19,8 +19,7 @@ from scheduler.domain.trigger_fields import instant_of
 from scheduler.models import Job
 from scheduler.queries.bulk import MOST, Matches, first_jobs, jobs_matching
 from scheduler.services import jobs as job_services
-from scheduler.services.bulk import one_by_one, retag_job
-from scheduler.services.pause import pause_job, resume_job
+from scheduler.services.bulk import one_by_one, pause_if_not, resume_if_paused, retag_job
 
 _WHICH = {"job_keys", "tag", "all"}
 _SAYS = " First with dry_run, which counts, then with what it counted. Each job has its own transaction."
@@ -63,8 +62,8 @@ class PauseJobs(ApiView):
         if until is not None and until <= self.now:
             raise InvalidInput.of("until", "A pause ends after it begins.")
 
-        def pause(job_key: str) -> Job:
-            return pause_job(
+        def pause(job_key: str) -> bool:
+            return pause_if_not(
                 job_key, self.now, actor=actor_of(self), principal=self.principal, reason=reason, until=until
             )
 
@@ -85,8 +84,8 @@ class ResumeJobs(ApiView):
     def post(self, request: Request) -> Response:
         asked, jobs = _chosen(self)
 
-        def resume(job_key: str) -> Job:
-            return resume_job(job_key, self.now, actor=actor_of(self), principal=self.principal)
+        def resume(job_key: str) -> bool:
+            return resume_if_paused(job_key, self.now, actor=actor_of(self), principal=self.principal)
 
         paused = first_jobs(jobs.filter(paused_at__isnull=False))
         return bulk_answer(asked, paused, lambda found: one_by_one(found, resume))

@@ -3,10 +3,27 @@
 from tests.mutations.record import Mutation
 
 KEYS = "scheduler/api/work/auth.py"
+PAUSES = "tests/scheduler/planning/test_pause_races.py::"
 TIMER = ["tests/scheduler/edge/test_keys_timer.py::test_it_rings_for_the_first_that_ends_and_for_none_twice"]
 ADMIN = "tests/scheduler/test_admin_actions.py::"
 
 RECORDS = [
+    Mutation(
+        name="bulk-pause-of-what-is-paused",
+        mechanism="Of two who pause many jobs at once the second changes no reason, and is told that it was so before.",
+        file="scheduler/services/bulk.py",
+        old="        if lock_job_of_key(job_key, principal).paused_at is not None:\n            return False\n",
+        new="",
+        red=[PAUSES + "test_of_two_who_pause_a_job_among_many_the_second_changes_nothing"],
+    ),
+    Mutation(
+        name="bulk-resume-of-what-goes-on",
+        mechanism="Who resumes many jobs is told of those whose pause he ended.",
+        file="scheduler/services/bulk.py",
+        old="        if lock_job_of_key(job_key, principal).paused_at is None:\n            return False\n",
+        new="",
+        red=[PAUSES + "test_of_two_who_pause_a_job_among_many_the_second_changes_nothing"],
+    ),
     Mutation(
         name="keys-timer-of-the-first-end",
         mechanism="A key that ends later does not put off the look at the one that ends first.",
