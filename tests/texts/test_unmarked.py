@@ -43,7 +43,7 @@ DATA = {
 NAMES = re.compile(
     r"\bacme[\w:.@-]*(?: (?:words|error|pause|metadata|said|holiday|note))?|\bfounder\b"
     r"|\b(?:Croniq|UTC|API|HTTP|JSON|OpenAPI|Django|ID|POST|GET|Deutsch|English)\b"
-    r"|\b(?:viewer|operator|admin|api)\b|\b[a-z-]+:[a-z]+\b"  # roles and scopes
+    r"|\b(?:viewer|operator|admin|api|default)\b|\b[a-z-]+:[a-z]+\b"  # roles, the first tenant and scopes
     r"|\b(?:serve|materialize|reap|croniq|python|django|tzdata|holidays|database)\b"
     r"|\b\d+(?:\.\d+)? ?(?:s|ms|min|h|d|MiB|kB)\b|\b[0-9a-f-]{12,}\b|\b[A-Z]\w+/[A-Z][\w/]+\b|\b[\w.-]+@[\w.-]+\b"
     r"|\b[a-z]+[_.][a-z_.]+\b|/[\w/.-]+"
