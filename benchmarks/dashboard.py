@@ -27,10 +27,10 @@ MOST_OF_THE_START_PAGE = 100_000
 TIMES = 3
 
 PAGES = [
-    "/",
-    "/?status=failing",
-    "/?status=overdue",
-    "/?q=invoices&tag=eu",
+    "/jobs",
+    "/jobs?status=failing",
+    "/jobs?status=overdue",
+    "/jobs?q=invoices&tag=eu",
     "/jobs/bulk?do=pause&all=1",
     "/jobs/billing:invoices",
     "/jobs/billing:invoices/edit",
@@ -320,7 +320,7 @@ def measure() -> bool:
     judge, parts = Judge(), parts_of_addresses()
     for path in (*PAGES, *ADMIN, *API):
         judge.page(path.format(**parts))
-    for path in ("/", "/now"):
+    for path in ("/jobs", "/now"):
         judge.first_look(path)
     return judge.is_good
 

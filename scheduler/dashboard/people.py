@@ -12,7 +12,7 @@ from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.urls import reverse, reverse_lazy
+from django.urls import reverse_lazy
 from django.utils.translation import gettext as _
 
 from croniq_site.kernel.errors import TooManyRequests
@@ -25,11 +25,6 @@ class SignIn(LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"oidc": settings.CRONIQ_OIDC}
-
-    def get_success_url(self) -> str:
-        """Whoever asked for no page in particular begins with what is going on."""
-        where = super().get_success_url()
-        return reverse("now") if where == "/" else where
 
     def form_valid(self, form: Any) -> HttpResponseBase:
         if not settings.CRONIQ_TOTP:

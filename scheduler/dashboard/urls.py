@@ -31,9 +31,9 @@ from scheduler.dashboard import (
 )
 
 urlpatterns = [
-    path("", jobs.job_list_page, name="jobs"),
+    path("", RedirectView.as_view(pattern_name="now", query_string=True), name="start"),
     path("now", now.now_page, name="now"),
-    path("jobs", RedirectView.as_view(pattern_name="jobs", query_string=True)),
+    path("jobs", jobs.job_list_page, name="jobs"),
     # A key has a colon: none is one of these.
     path("jobs/new", job_form.new_job, name="job-new"),
     path("jobs/preview", job_form.preview, name="job-preview"),

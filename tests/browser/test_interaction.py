@@ -67,7 +67,7 @@ def test_the_two_half_past_two_of_an_autumn_night_are_told_apart_and_time_moves(
 
 def test_a_tour_by_keys_through_the_rows_the_pages_and_the_palette(person):
     person.sign_in("otto")
-    person.goto("/")
+    person.goto("/jobs")
     person.press("j", "j")
     second = focused(person)
     person.press("k")
@@ -85,7 +85,7 @@ def test_a_tour_by_keys_through_the_rows_the_pages_and_the_palette(person):
     person.press("g")
     person.wait(lambda: shown(person, "#armed") == "", "it is not armed for ever")
     person.press("r")
-    assert person.path == "/"
+    assert person.path == "/jobs"
     person.wait(lambda: person.path == "/runs" or person.press("g", "r"), "g r leads to the runs")
     person.press("/")
     person.press("jgx?")  # what one types in a field is text

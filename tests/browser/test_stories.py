@@ -70,7 +70,7 @@ def test_a_job_with_a_calendar_is_made_previewed_and_seen_to_fire(person, api):
     week = {"effect": "include", "name": "all week", "weekdays": [1, 2, 3, 4, 5, 6, 7]}
     api.post("/v1/calendars", json={"name": EVERY_DAY, "timezone": "UTC", "rules": [week]}).raise_for_status()
     person.sign_in("ada")
-    person.goto("/")
+    person.goto("/jobs")
     person.click("link", "New job")
     person.fill("Key", "story:made")
     person.choose("What it runs", "a shell command")

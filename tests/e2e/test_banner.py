@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.realtime, pytest.mark.django_db(transaction=True)]
 
 SAID, REAPER = "The materializer is not at work", "The reaper is not at work"
 PASSWORD = "a long secret of hers"
-PATHS = ("/", "/runs", "/palette")
+PATHS = ("/jobs", "/runs", "/palette")
 
 
 def signed_in(site: Installation) -> httpx.Client:

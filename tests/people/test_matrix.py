@@ -24,6 +24,7 @@ SIGNED_IN = "signed in"  # whoever is signed in, with a role or without
 OPEN = "open"  # for strangers too
 
 TABLE = {
+    "start": OPEN,  # leads to now
     "jobs": PAGE,
     "now": PAGE,
     "job": PAGE,
@@ -169,7 +170,7 @@ def test_everybody_may_what_the_table_says_and_nothing_else(client_as: Callable[
 @pytest.mark.django_db
 def test_strangers_may_open_what_is_open(client):
     assert client.get("/sign-in").status_code == 200
-    assert client.get("/jobs")["Location"] == "/"
+    assert client.get("/")["Location"] == "/now"
     assert client.get("/favicon.ico")["Location"].startswith("/static/")
 
 
@@ -185,6 +186,6 @@ def test_no_action_is_done_by_a_form_of_another_site(client_as):
 
 @pytest.mark.django_db
 def test_nobodys_page_says_what_he_lacks(client_as):
-    answer = client_as().get("/")
+    answer = client_as().get("/jobs")
     assert answer.status_code == 403
     assert b"An administrator can make it a viewer" in answer.content

@@ -80,7 +80,7 @@ def test_somebody_comes_for_the_first_time_and_again(client, provider, issuer):
     assert (answer.status_code, answer["Location"]) == (302, "/runs?state=dead")
     user = User.objects.get()
     assert (user.username, user.has_usable_password()) == ("vera", False)
-    assert client.get("/").status_code == 200
+    assert client.get("/jobs").status_code == 200
     again = Client()
     assert come_back(again)["Location"] == "/now"
     assert User.objects.count() == 1
@@ -168,10 +168,10 @@ def test_groups_are_roles_at_each_sign_in(client, provider, groups, roles):
 def test_without_a_claim_roles_are_given_here(client, provider, issuer, settings):
     settings.CRONIQ_OIDC = Oidc(issuer, CLIENT_ID, CLIENT_SECRET)
     come_back(client)
-    assert client.get("/").status_code == 403
+    assert client.get("/jobs").status_code == 403
     User.objects.get().groups.add(*person("x", "viewer").groups.all())
     come_back(Client())
-    assert client.get("/").status_code == 200
+    assert client.get("/jobs").status_code == 200
 
 
 def test_the_last_admin_comes_in_as_one_whatever_the_provider_says(client, provider, caplog):

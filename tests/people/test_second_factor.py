@@ -76,7 +76,7 @@ def test_it_is_asked_for_before_anybody_is_signed_in(client, vera):
     other = Client()
     assert sign_in(other, where="/runs")["Location"] == "/sign-in/code"
     assert not is_signed_in(other)
-    assert other.get("/")["Location"].startswith("/sign-in")
+    assert other.get("/jobs")["Location"].startswith("/sign-in")
     assert other.get("/v1/jobs").status_code == 401
     assert b"message-error" in other.post("/sign-in/code", {"code": "000000"}).content
     assert not is_signed_in(other)

@@ -82,10 +82,10 @@ def test_without_either_it_is_401(client: Client):
 def test_who_is_switched_off_is_out_at_once(client_as):
     client = client_as("viewer")
     assert client.get("/v1/jobs").status_code == 200
-    assert client.get("/").status_code == 200
+    assert client.get("/jobs").status_code == 200
     User.objects.update(is_active=False)
     assert client.get("/v1/jobs").status_code == 401
-    assert client.get("/")["Location"].startswith("/sign-in")
+    assert client.get("/jobs")["Location"].startswith("/sign-in")
 
 
 def test_who_loses_a_role_loses_it_at_once(client_as):

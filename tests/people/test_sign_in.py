@@ -179,6 +179,6 @@ def test_a_password_is_changed_and_other_sessions_end(client, clock):
     short = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
     assert b"message-error" in client.post("/password", short).content
     assert client.post("/password", wrong | {"old_password": PASSWORD})["Location"] == "/now"
-    assert client.get("/").status_code == 200
-    assert other.get("/").status_code == 302
+    assert client.get("/jobs").status_code == 200
+    assert other.get("/jobs").status_code == 302
     assert try_once(Client(), "vera", "another secret").status_code == 302

@@ -110,13 +110,13 @@ def test_the_last_administrator_stays(root):
 def test_another_password_ends_his_sessions(root, client):
     vera = person("vera", "viewer")
     client.force_login(vera)
-    assert client.get("/").status_code == 200
+    assert client.get("/jobs").status_code == 200
     wrong = root.post(f"/v1/users/{vera.pk}/password", {"password": "of my own"})
     assert (wrong.status_code, [*wrong.json()["fields"]]) == (400, ["password"])
-    assert client.get("/").status_code == 200
+    assert client.get("/jobs").status_code == 200
     answer = root.post(f"/v1/users/{vera.pk}/password")
     assert authenticate(username="vera", password=answer.json()["password"])
-    assert client.get("/").status_code == 302
+    assert client.get("/jobs").status_code == 302
     assert AuditEvent.objects.get(action="user.updated").diff == {"password": "changed"}
 
 

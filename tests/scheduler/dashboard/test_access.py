@@ -16,7 +16,14 @@ from tests.scheduler.dashboard.conftest import HTMX
 from tests.scheduler.dashboard.markup import Page
 
 pytestmark = pytest.mark.django_db
-PAGES = ["/", "/jobs/ops:backup", "/runs", "/runs/planned", "/runs/0195f9a0-0000-7000-8000-000000000000", "/runners"]
+PAGES = [
+    "/jobs",
+    "/jobs/ops:backup",
+    "/runs",
+    "/runs/planned",
+    "/runs/0195f9a0-0000-7000-8000-000000000000",
+    "/runners",
+]
 MORE_PAGES = ["/next", "/calendars", "/calendars/7", "/calendars/7/year"]
 LOG = "/runs/0195f9a0-0000-7000-8000-000000000000/log"
 ACTIONS = ["run-now", "pause", "resume"]
@@ -49,7 +56,7 @@ def test_a_session_key_that_was_never_given_out_is_none(client):
     for key in ("\\000" + "a" * 31, "a" * 31 + "\\000", "a" * 16, "A" * 32, "a" * 33, "é" * 32):
         client.cookies["sessionid"] = ""
         client.cookies["sessionid"].set("sessionid", key, f'"{key}"')
-        for path in ("/", "/sign-in", "/admin/login/"):
+        for path in ("/jobs", "/sign-in", "/admin/login/"):
             with CaptureQueriesContext(connection) as asked:
                 assert client.get(path).status_code in (200, 302), (path, key)
             assert "django_session" not in str(asked.captured_queries)
@@ -64,7 +71,7 @@ def test_signing_in_and_out(client):
     assert client.get("/sign-in")["Location"] == "/now"
     assert client.get("/sign-out").status_code == 405
     assert client.post("/sign-out")["Location"] == "/sign-in"
-    assert client.get("/").status_code == 302
+    assert client.get("/jobs").status_code == 302
 
 
 def test_signing_in_leads_to_no_other_site(client):
@@ -137,7 +144,7 @@ def test_without_a_database_a_page_says_so_without_one(viewer, monkeypatch, capl
         raise OperationalError("the server closed the connection")
 
     monkeypatch.setattr(jobs, "job_lines", away)
-    answer = viewer.get("/")
+    answer = viewer.get("/jobs")
     assert answer.status_code == 503
     assert "The database does not answer" in Page(answer).text
     assert "the server closed the connection" in caplog.text
@@ -149,6 +156,6 @@ def test_a_fault_of_ours_is_a_page_too(viewer, monkeypatch):
 
     monkeypatch.setattr(jobs, "job_lines", broken)
     viewer.raise_request_exception = False
-    answer = viewer.get("/")
+    answer = viewer.get("/jobs")
     assert answer.status_code == 500
     assert "Croniq has failed here" in Page(answer).text

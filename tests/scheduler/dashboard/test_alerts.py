@@ -225,7 +225,7 @@ def test_whoever_may_see_jobs_alone_sees_no_alerts():
     kim = person("kim")
     kim.user_permissions.set(Permission.objects.filter(codename="view_job"))
     seen = client_of(kim)
-    assert (seen.get("/").status_code, seen.get("/alerts").status_code) == (200, 403)
+    assert (seen.get("/jobs").status_code, seen.get("/alerts").status_code) == (200, 403)
 
 
 def test_many_of_everything_cost_as_many_queries_as_few(admin, now):

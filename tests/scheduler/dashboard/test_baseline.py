@@ -41,7 +41,7 @@ def paths(now) -> dict[str, str]:
     run = Run.objects.filter(verdict="completed").first().pk
     QueueEntryFactory(job=Job.objects.get(job_key=key), available_at=now - timedelta(minutes=2))  # overdue
     return {
-        "jobs": "/?status=overdue",
+        "jobs": "/jobs?status=overdue",
         "jobs-confirm": "/jobs/bulk?do=pause&all=1",
         "job-preview": "/jobs/preview?t0-text=0+2+*+*+*",
         "now": "/now",

@@ -31,7 +31,7 @@ def said(answer) -> set[str]:
     return {sentence for sentence in (MATERIALIZER, REAPER) if sentence in text}
 
 
-@pytest.mark.parametrize("path", ["/", "/now", "/runs", "/next", "/audit", "/jobs/new", "/time-zone", "/palette"])
+@pytest.mark.parametrize("path", ["/jobs", "/now", "/runs", "/next", "/audit", "/jobs/new", "/time-zone", "/palette"])
 def test_every_page_says_which_worker_stands_still_while_it_answers(operator, now, clock, beats, path):
     assert said(operator.get(path)) == set()
     Heartbeat.objects.exclude(kind="materialize").update(beat_at=now + SILENT, tick_at=now + SILENT)
@@ -43,32 +43,32 @@ def test_every_page_says_which_worker_stands_still_while_it_answers(operator, no
 
 def test_a_worker_that_stopped_in_good_order_or_never_was_stands_still_at_once(viewer, now, beats):
     Heartbeat.objects.filter(kind="reap").update(ended_at=now)
-    assert said(viewer.get("/")) == {REAPER}
+    assert said(viewer.get("/jobs")) == {REAPER}
     Heartbeat.objects.all().delete()
-    assert said(viewer.get("/")) == {MATERIALIZER, REAPER}
+    assert said(viewer.get("/jobs")) == {MATERIALIZER, REAPER}
 
 
 def test_one_that_lives_and_finishes_no_pass_stands_still(viewer, now, clock, beats):
     """A beat without a tick: it began, and has been at its first pass ever since."""
     clock.set(now + SILENT + timedelta(seconds=1))
     Heartbeat.objects.update(beat_at=clock.now())
-    assert said(viewer.get("/")) == {MATERIALIZER, REAPER}
+    assert said(viewer.get("/jobs")) == {MATERIALIZER, REAPER}
 
 
 def test_another_of_its_kind_is_enough(viewer, now, clock, beats):
     clock.set(now + timedelta(hours=1))
     for kind in ("materialize", "reap"):
         HeartbeatFactory(kind=kind, beat_at=clock.now(), tick_at=clock.now())
-    assert said(viewer.get("/")) == set()
+    assert said(viewer.get("/jobs")) == set()
 
 
 def test_signs_of_life_from_before_a_clock_was_set_back_are_none(viewer, now, clock, beats):
     clock.set(now - SILENT)  # as much as what one server sees later than another
-    assert said(viewer.get("/")) == set()
+    assert said(viewer.get("/jobs")) == set()
     clock.set(now - timedelta(hours=1))
-    assert said(viewer.get("/")) == {MATERIALIZER, REAPER}
+    assert said(viewer.get("/jobs")) == {MATERIALIZER, REAPER}
     HeartbeatFactory(kind="reap", beat_at=clock.now(), tick_at=clock.now())
-    assert said(viewer.get("/")) == {MATERIALIZER}
+    assert said(viewer.get("/jobs")) == {MATERIALIZER}
 
 
 def test_an_open_page_asks_for_the_banner_and_is_left_alone_while_it_has_not_changed(viewer, now, clock, beats):
@@ -91,7 +91,7 @@ def test_a_page_without_a_banner_of_its_own_asks_at_once(viewer):
 
 
 def test_the_sheet_names_what_the_keys_do(viewer):
-    page = Page(viewer.get("/"), closed=True)
+    page = Page(viewer.get("/jobs"), closed=True)
     assert [(row["data-key"], row["data-does"]) for row in page.all("div") if "data-does" in row] == [
         (key.key, key.does) for key in KEYS
     ]

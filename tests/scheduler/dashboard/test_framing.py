@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_no_page_is_shown_in_a_frame_nor_sends_its_forms_elsewhere(operator, client):
-    for answer in [operator.get("/"), operator.get("/runs"), client.get("/sign-in"), operator.get("/admin/")]:
+    for answer in [operator.get("/jobs"), operator.get("/runs"), client.get("/sign-in"), operator.get("/admin/")]:
         directives = {name: values for name, *values in map(str.split, answer["Content-Security-Policy"].split(";"))}
         # None of the three falls back on default-src.
         assert directives["frame-ancestors"] == ["'none'"]

@@ -86,7 +86,7 @@ def test_each_job_shows_its_bars_and_who_manages_it(viewer, now):
     job = JobFactory(job_key="ops:a", managed_by="file")
     JobFactory(job_key="ops:b")
     ended(job, now - timedelta(minutes=1), duration_ms=1500)
-    page = Page(viewer.get("/"))
+    page = Page(viewer.get("/jobs"))
     [spark] = page.all("svg", class_="spark")
     assert spark["aria-label"] == "The last 1 runs, oldest first: 1 completed"
     for said in ("jobs file", "100 % well · p95 1.50 s"):
@@ -116,27 +116,27 @@ def test_filters_stand_in_the_address(viewer, now, query, left):
     JobFactory(job_key="ops:c", is_active=False)
     JobFactory(job_key="ops:d", managed_by="file")
     JobFactory(job_key="ops:e", tags=["europe"])
-    assert keys_on(viewer, f"/{query}") == [f"ops:{name}" for name in left]
+    assert keys_on(viewer, f"/jobs{query}") == [f"ops:{name}" for name in left]
 
 
 def test_tags_have_their_numbers_and_choosing_one_keeps_the_rest_of_the_address(viewer):
     JobFactory(job_key="ops:a", tags=["eu", "night"])
     JobFactory(job_key="ops:b", tags=["eu"])
-    page = Page(viewer.get("/?q=ops&tag=night"))
+    page = Page(viewer.get("/jobs?q=ops&tag=night"))
     assert "eu 2 night 1" in page.text
     chips = [values["href"] for values in page.all("a", class_="chip")]
-    assert chips == ["/?q=ops&tag=eu", "/?q=ops"]
+    assert chips == ["/jobs?q=ops&tag=eu", "/jobs?q=ops"]
 
 
 @pytest.mark.parametrize("query", ["status=dead", "source=nobody", "status=%00"])
 def test_a_filter_that_there_is_not_is_refused(viewer, query):
-    assert viewer.get(f"/?{query}").status_code == 400
+    assert viewer.get(f"/jobs?{query}").status_code == 400
 
 
 def test_the_next_page_keeps_the_filters(viewer, three, monkeypatch):
     monkeypatch.setattr(jobs, "PAGE_ROWS", 2)
     Job.objects.update(tags=["eu"])
-    [more] = [link for link in Page(viewer.get("/?tag=eu&status=active")).links("/?") if "after=" in link]
+    [more] = [link for link in Page(viewer.get("/jobs?tag=eu&status=active")).links("/jobs?") if "after=" in link]
     assert "tag=eu" in more
     assert "status=active" in more
     assert keys_on(viewer, more) == ["ops:c"]
@@ -163,7 +163,7 @@ def test_the_page_says_how_many_it_would_be_before_anything_is_done(operator, th
 def test_pausing_the_ticked_ones_with_a_reason_leaves_the_others(operator, three, now):
     answer = post(operator, "pause", 2, three[:2], reason="the move", until="2026-03-03T08:00")
     assert "2 jobs paused." in Page(answer).text
-    assert answer.redirect_chain == [("/", 302)]
+    assert answer.redirect_chain == [("/jobs", 302)]
     found = list(Job.objects.order_by("job_key").values_list("paused_reason", "paused_until"))
     assert found == [("the move", now.replace(day=3, hour=8)), ("the move", now.replace(day=3, hour=8)), ("", None)]
     assert AuditEvent.objects.filter(action="job.paused", actor_id="otto").count() == 2
@@ -252,8 +252,8 @@ def test_nonsense_is_refused_and_nothing_is_done(operator, three, form):
 
 
 def test_what_may_not_be_pressed_is_not_shown(viewer, operator, three):
-    assert not Page(viewer.get("/")).all("input", type="checkbox")
-    assert len(Page(operator.get("/")).all("input", type="checkbox", form="bulk")) == 3
+    assert not Page(viewer.get("/jobs")).all("input", type="checkbox")
+    assert len(Page(operator.get("/jobs")).all("input", type="checkbox", form="bulk")) == 3
     page = Page(viewer.get("/jobs/bulk?do=pause&all=1"))
     assert "You may look at this, not do it." in page.text
     assert not [values for values in page.all("form") if values["action"] == "/jobs/bulk/do"]

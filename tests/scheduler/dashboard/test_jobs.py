@@ -31,7 +31,7 @@ def test_a_job_with_its_schedule_next_fire_and_last_result(viewer, now):
     )
     RunFactory(job=job, dead=True, scheduled_for=now - timedelta(minutes=2), finished_at=now - timedelta(minutes=1))
     RunFactory(job=job, completed=True, scheduled_for=now - timedelta(minutes=9))
-    page = Page(viewer.get("/"))
+    page = Page(viewer.get("/jobs"))
     for said in ("ops:backup", "Copies everything.", "every minute", "at 02:00, Europe/Vienna", "Dead", "Active"):
         assert said in page.text
     assert "Completed" not in page.text
@@ -44,7 +44,7 @@ def test_a_run_that_is_planned_or_runs_is_no_result(viewer, now):
     RunFactory(job=job, completed=True, scheduled_for=now - timedelta(hours=1))
     QueueEntryFactory(job=job, claimed=True, run__scheduled_for=now)
     QueueEntryFactory(job=job, run__scheduled_for=now + timedelta(minutes=5))
-    page = Page(viewer.get("/"))
+    page = Page(viewer.get("/jobs"))
     assert "Completed" in page.text
     assert "1 running" in page.text
     assert page.all("time")[0]["datetime"] == "2026-03-02T12:05:00.000000Z"
@@ -64,7 +64,7 @@ def test_each_status_is_a_word(viewer, now, fields, trigger, said):
         fields["paused_at"] = now
     job = JobFactory(job_key="ops:backup", **fields)
     TriggerFactory(job=job, **trigger)
-    assert said in text_of(viewer, "/")
+    assert said in text_of(viewer, "/jobs")
     assert said in text_of(viewer, "/jobs/ops:backup")
 
 
@@ -78,7 +78,7 @@ def test_a_trigger_that_is_nonsense_breaks_no_page(viewer):
         cron_expression="61 * * * *",
         config_error="61?",
     )
-    assert {"ops:good", "ops:bad"} <= set(text_of(viewer, "/").split())
+    assert {"ops:good", "ops:bad"} <= set(text_of(viewer, "/jobs").split())
     assert "61?" in text_of(viewer, "/jobs/ops:bad")
 
 
@@ -86,11 +86,11 @@ def test_the_search_looks_in_keys_and_descriptions(viewer):
     JobFactory(job_key="ops:backup", description="copies")
     JobFactory(job_key="billing:invoices", description="Writes what the BACKUP needs")
     JobFactory(job_key="billing:dunning")
-    text = text_of(viewer, "/?q=+Backup+")
+    text = text_of(viewer, "/jobs?q=+Backup+")
     assert "ops:backup" in text
     assert "billing:invoices" in text
     assert "billing:dunning" not in text
-    assert "No job matches “nothing”" in text_of(viewer, "/?q=nothing")
+    assert "No job matches “nothing”" in text_of(viewer, "/jobs?q=nothing")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_search_looks_in_keys_and_descriptions(viewer):
 def test_a_search_knows_the_cases_of_all_letters_and_no_pattern(viewer, search):
     JobFactory(job_key="ops:grüsse", description="Ñu ΣΊσυφοΣ đuro [a-z].(X)*+?{2}|^$\\D # ~&")
     JobFactory(job_key="ops:other", description="gr nu uro ax xx d")
-    text = text_of(viewer, f"/?q={quote(search)}")
+    text = text_of(viewer, f"/jobs?q={quote(search)}")
     assert "ops:grüsse" in text
     assert "ops:other" not in text
 
@@ -107,7 +107,7 @@ def test_a_search_knows_the_cases_of_all_letters_and_no_pattern(viewer, search):
 @pytest.mark.parametrize("search", ["%", "_", "\\", "'", "%00", "%F0%9F%98%80"])
 def test_a_search_is_text_and_no_pattern(viewer, search):
     JobFactory(job_key="ops:backup")
-    answer = viewer.get(f"/?q={search if search.startswith('%') and len(search) > 1 else quote(search)}")
+    answer = viewer.get(f"/jobs?q={search if search.startswith('%') and len(search) > 1 else quote(search)}")
     assert answer.status_code == 200
     assert "ops:backup" not in Page(answer).text
 
@@ -116,23 +116,23 @@ def test_a_long_list_goes_on_where_it_ended(viewer, monkeypatch):
     monkeypatch.setattr(jobs, "PAGE_ROWS", 2)
     for name in "edcba":
         JobFactory(job_key=f"ops:{name}")
-    seen, path = [], "/?q=ops"
+    seen, path = [], "/jobs?q=ops"
     while path:
         page = Page(viewer.get(path))
         seen += page.links("/jobs/")
-        path = next(iter(link for link in page.links("/?") if "after=" in link), "")
+        path = next(iter(link for link in page.links("/jobs?") if "after=" in link), "")
     assert seen == [f"/jobs/ops:{name}" for name in "abcde"]
 
 
 def test_deleted_jobs_are_on_no_page(viewer, now):
     JobFactory(job_key="ops:gone", deleted_at=now)
-    assert "No jobs yet" in text_of(viewer, "/")
+    assert "No jobs yet" in text_of(viewer, "/jobs")
     assert viewer.get("/jobs/ops:gone").status_code == 404
 
 
 def test_the_list_is_sent_again_only_when_it_changed(viewer, clock):
     job = JobFactory(job_key="ops:backup")
-    [live] = [values["hx-get"] for values in Page(viewer.get("/?q=ops")).all("div", id="jobs")]
+    [live] = [values["hx-get"] for values in Page(viewer.get("/jobs?q=ops")).all("div", id="jobs")]
     assert "q=ops" in live
     assert viewer.get(live, headers=HTMX).status_code == 204
     RunFactory(job=job, completed=True)
@@ -175,7 +175,7 @@ def test_a_fire_that_was_taken_out_is_struck_through_and_is_not_the_next(viewer,
     assert "2026-03-02 18:00:00 UTC skipped: somebody took this fire out 2026-03-03 00:00:00 UTC" in page.text
     assert len(page.all("s")) == 1
     assert "No runs yet The first one is planned for 2026-03-03 00:00:00 UTC" in page.text
-    [next_fire] = Page(viewer.get("/")).all("time", **{"data-relative": "due"})
+    [next_fire] = Page(viewer.get("/jobs")).all("time", **{"data-relative": "due"})
     assert next_fire["datetime"] == "2026-03-03T00:00:00.000000Z"
 
 
@@ -221,7 +221,7 @@ def test_pause_and_resume(operator, now):
 
 
 def test_the_page_names_the_zone_of_its_times(viewer):
-    page = Page(viewer.get("/"))
+    page = Page(viewer.get("/jobs"))
     [zone] = page.all("a", id="zone")
     assert "data-zone" in zone  # where the script names the viewer's own
     assert zone["href"] == "/time-zone"
@@ -231,13 +231,13 @@ def test_the_page_names_the_zone_of_its_times(viewer):
 def test_a_next_fire_may_be_due(viewer):
     TriggerFactory(job__job_key="ops:backup")
     TriggerFactory(job__job_key="ops:report")
-    shown = Page(viewer.get("/")).all("time", **{"data-relative": "due"})
+    shown = Page(viewer.get("/jobs")).all("time", **{"data-relative": "due"})
     assert len(shown) == 2
 
 
-def test_jobs_are_found_under_their_own_path_too(viewer):
-    answer = viewer.get("/jobs?q=backup")
-    assert (answer.status_code, answer["Location"]) == (302, "/?q=backup")
+def test_one_begins_with_what_is_going_on(viewer):
+    answer = viewer.get("/")
+    assert (answer.status_code, answer["Location"]) == (302, "/now")
 
 
 def badges(client, path: str) -> list[str]:
@@ -245,7 +245,7 @@ def badges(client, path: str) -> list[str]:
     return [name for span in shown for name in ("overdue", "failing") if f"state-{name}" in span["class"].split()]
 
 
-@pytest.mark.parametrize("path", ["/", "/jobs/ops:backup"])
+@pytest.mark.parametrize("path", ["/jobs", "/jobs/ops:backup"])
 def test_a_job_whose_run_nobody_takes_or_whose_fire_nobody_plans_is_overdue(viewer, now, path):
     job = JobFactory(job_key="ops:backup")
     QueueEntryFactory(job=job, run__scheduled_for=now, available_at=now - timedelta(seconds=60))
@@ -262,7 +262,7 @@ def test_a_job_whose_run_nobody_takes_or_whose_fire_nobody_plans_is_overdue(view
     assert badges(viewer, path) == ["overdue"]
 
 
-@pytest.mark.parametrize("path", ["/", "/jobs/ops:backup"])
+@pytest.mark.parametrize("path", ["/jobs", "/jobs/ops:backup"])
 def test_a_job_whose_newest_run_failed_for_good_is_failing(viewer, now, path):
     job = JobFactory(job_key="ops:backup")
     RunFactory(job=job, completed=True, scheduled_for=now - timedelta(minutes=9))

@@ -138,7 +138,7 @@ def test_edited_metadata_takes_the_place_of_the_runs_own(operator, backup):
 
 @pytest.mark.parametrize(
     ("metadata", "said"),
-    [("{", "This is no JSON in line 1"), ("[]", "metadata is an object"), ('{"a": NaN}', "beyond 64 bits")],
+    [("{", "This is no JSON in line 1"), ("[]", "“Metadata” is an object"), ('{"a": NaN}', "beyond 64 bits")],
 )
 def test_metadata_that_is_none_is_refused(operator, backup, metadata, said):
     letter = dead(backup)

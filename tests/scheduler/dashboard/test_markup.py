@@ -83,12 +83,12 @@ def pages(now) -> dict[str, str]:
     AlertFactory(rule=rule, job_key=KEY, error=EVIL, detail={"error": EVIL})
     name = quote(KEY, safe="")
     return {
-        "jobs": "/",
+        "jobs": "/jobs",
         "job": f"/jobs/{name}",
         "jobs to pause": "/jobs/bulk?do=pause&all=1",
         "job form": f"/jobs/{name}/edit",
         "backfill": f"/jobs/{name}/backfill",
-        "search": f"/?q={quote(EVIL)}",
+        "search": f"/jobs?q={quote(EVIL)}",
         "runs": "/runs",
         "filtered": f"/runs?job={name}&runner={quote(EVIL)}",
         "planned": f"/runs/planned?job={name}",
@@ -137,7 +137,13 @@ def test_no_page_has_inline_script_or_style_or_another_host(operator, client, pa
 
 def test_the_policy_of_every_answer_forbids_inline_and_other_hosts(operator, client, pages):
     answers = [operator.get(path) for path in pages.values()]
-    for answer in [*answers, client.get("/"), client.get("/sign-in"), operator.get("/admin/"), operator.get("/health")]:
+    for answer in [
+        *answers,
+        client.get("/jobs"),
+        client.get("/sign-in"),
+        operator.get("/admin/"),
+        operator.get("/health"),
+    ]:
         policy = answer["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
@@ -146,7 +152,7 @@ def test_the_policy_of_every_answer_forbids_inline_and_other_hosts(operator, cli
 
 
 def test_htmx_neither_evaluates_nor_injects_nor_leaves_the_site(viewer):
-    [meta] = Page(viewer.get("/")).all("meta", name="htmx-config")
+    [meta] = Page(viewer.get("/jobs")).all("meta", name="htmx-config")
     for said in (
         '"includeIndicatorStyles": false',
         '"allowEval": false',
@@ -157,7 +163,7 @@ def test_htmx_neither_evaluates_nor_injects_nor_leaves_the_site(viewer):
 
 
 def test_every_static_file_that_a_page_names_is_there(viewer, client):
-    for answer in (viewer.get("/"), client.get("/sign-in")):
+    for answer in (viewer.get("/jobs"), client.get("/sign-in")):
         named = re.findall(r'(?:src|href)="/static/([^"]+)"', answer.content.decode())
         assert {"croniq.css", "croniq-parts.css", "croniq-time.js"} <= set(named)
         assert [path for path in named if finders.find(path) is None] == []
@@ -176,7 +182,7 @@ def test_states_are_words_and_each_has_its_class(viewer, pages):
 
 
 def test_a_page_names_every_field_and_speaks_of_its_cells_on_a_narrow_screen(viewer, pages):
-    for path in ("/", "/runs", "/runs/planned", "/next", "/calendars"):
+    for path in ("/jobs", "/runs", "/runs/planned", "/next", "/calendars"):
         page = Page(viewer.get(path))
         labels = {values["for"] for values in page.all("label")}
         fields = {

@@ -165,7 +165,7 @@ def test_a_capability_that_nobody_has_names_the_jobs_that_wait_for_it(viewer, no
     RunnerFactory(last_poll_at=now, capabilities=["tape"], client__tenant="eu")
     page = Page(viewer.get("/now"))
     assert "tape ops:a , ops:b and 1 more that require tape" in page.text
-    (more,) = [link for link in page.links("/") if "needs=" in link]
+    (more,) = [link for link in page.links("/jobs") if "needs=" in link]
     listed = ["eu:d", "ops:a", "ops:b", "ops:c", "ops:off"]
     assert Page(viewer.get(more)).links("/jobs/") == [f"/jobs/{key}" for key in listed]
 
@@ -337,8 +337,11 @@ def test_what_is_wrong_with_jobs_leads_to_the_list_of_those(viewer, now, title, 
     for key in ("ops:paused", "ops:paused-2"):
         JobFactory(job_key=key, paused_at=now)
     page = viewer.get("/now").content.decode()
-    assert f'<a class="plain" href="/?status={status}">{title} <span class="count num">2</span></a>' in page
-    assert Page(viewer.get(f"/?status={status}")).links("/jobs/") == [f"/jobs/ops:{status}", f"/jobs/ops:{status}-2"]
+    assert f'<a class="plain" href="/jobs?status={status}">{title} <span class="count num">2</span></a>' in page
+    assert Page(viewer.get(f"/jobs?status={status}")).links("/jobs/") == [
+        f"/jobs/ops:{status}",
+        f"/jobs/ops:{status}-2",
+    ]
 
 
 def test_letters_that_were_replayed_or_whose_job_is_gone_are_no_work(viewer, now):

@@ -53,7 +53,7 @@ def test_runs_are_found_by_how_their_id_begins(viewer):
 
 def test_pages_are_found_by_their_name_and_are_all_there_is_without_a_text(viewer):
     assert urls(viewer, "dead LET") == ["/letters"]
-    assert {"/", "/now", "/runs", "/time-zone", "/password"} <= set(urls(viewer, ""))
+    assert {"/jobs", "/now", "/runs", "/time-zone", "/password"} <= set(urls(viewer, ""))
     assert {"/admin/", "/settings/clients", "/settings/users", "/settings/doctor"}.isdisjoint(urls(viewer, ""))
 
 

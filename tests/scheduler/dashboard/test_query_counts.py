@@ -119,7 +119,7 @@ def queries_of(client: Client, path: str) -> int:
 @pytest.mark.parametrize(
     ("path", "add", "most"),
     [
-        ("/", add_jobs, 14),
+        ("/jobs", add_jobs, 14),
         ("/jobs/bulk?do=pause&all=1", add_jobs, 6),
         ("/runs", add_runs, 9),
         ("/runs?state=dead", add_runs, 9),

@@ -169,7 +169,7 @@ def test_nonsense_is_refused_by_its_field_and_nothing_is_done(operator, dead, fo
     ("path", "shown", "place"),
     [
         ("/runs/bulk", "/runs", {"job": "ops:a", "state": "dead", "head": PLACE, "before": PLACE}),
-        ("/jobs/bulk", "/", {"q": "ops", "status": "active", "after": "ops:"}),
+        ("/jobs/bulk", "/jobs", {"q": "ops", "status": "active", "after": "ops:"}),
     ],
 )
 def test_who_ticks_nothing_stays_where_he_was_and_is_told_beside_the_button(operator, dead, path, shown, place):

@@ -50,7 +50,7 @@ def test_a_refusal_is_a_sentence_beside_the_button(operator, name, fields, statu
     job.refresh_from_db()
     assert (job.deleted_at, job.paused_at) == (None, None)
     # Nothing of it waits for the next page.
-    assert not Page(operator.get("/")).all("p", class_="message-error")
+    assert not Page(operator.get("/jobs")).all("p", class_="message-error")
 
 
 def test_all_that_a_form_says_wrong_is_told_at_once_each_with_the_name_of_its_field(operator):
