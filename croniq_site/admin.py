@@ -23,7 +23,7 @@ from croniq_site.kernel.errors import Conflict, Forbidden
 from runners.admin import BoundedSearch, refused_page
 from runners.domain.roles import ROLES
 from runners.models import Preferences
-from runners.services.people import keeping_an_admin, password_given
+from runners.services.people import keeping_an_admin, must_change_password, password_given
 from scheduler.dashboard.sentences import said
 
 NO_STAFF = "The administration is for staff alone. An administrator can make you staff there, on the page of your user."
@@ -35,8 +35,18 @@ admin.site.unregister([User, Group])
 admin.site.unregister([model for model in list(admin.site._registry) if model._meta.app_label in OF_ALLAUTH])
 
 
+def may_enter(request: HttpRequest) -> bool:
+    """Of a superuser Django asks no backend what he may: with a password that is another's he does not get in."""
+    return admin.AdminSite.has_permission(admin.site, request) and not must_change_password(request.user)
+
+
+admin.site.has_permission = may_enter
+
+
 def sign_in(request: HttpRequest) -> HttpResponseBase:
     """In place of the admin's own page: one way in, with one count of attempts and one second factor."""
+    if must_change_password(request.user):
+        return redirect("password")
     if request.user.is_authenticated:  # and is no staff, or he would be there
         return refused_page(request, Forbidden(NO_STAFF))
     query = request.GET.urlencode()

@@ -103,11 +103,11 @@ class _PasswordOfAnother(Exception):
 
 
 def _let(request: HttpRequest, needs: str) -> None:
-    if request.user.has_perm(needs):
-        return
+    # First: of a superuser Django asks no backend what he may.
     if must_change_password(request.user):
         raise _PasswordOfAnother
-    raise PermissionDenied
+    if not request.user.has_perm(needs):
+        raise PermissionDenied
 
 
 def own(view: View) -> View:

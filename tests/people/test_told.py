@@ -29,3 +29,15 @@ def test_what_the_admin_saves_of_people_is_told_without_their_secrets(admin_clie
     assert "'vera'" in told
     assert vera.password not in told
     assert "JBSWY3DP" not in told
+
+
+def test_a_password_that_the_admin_types_for_another_is_changed_before_anything_opens(admin_client: Client):
+    vera, ada = User.objects.create_user("vera"), User.objects.get(is_superuser=True)
+
+    def typed(user: User, again: str) -> int:
+        form = {"password1": PASSWORD, "password2": again, "usable_password": "true"}
+        return admin_client.post(reverse("admin:auth_user_password_change", args=[user.pk]), form).status_code
+
+    assert (typed(vera, "another"), Preferences.objects.filter(must_change_password=True).count()) == (200, 0)
+    assert (typed(vera, PASSWORD), typed(ada, PASSWORD)) == (302, 302)
+    assert list(Preferences.objects.filter(must_change_password=True).values_list("user", flat=True)) == [vera.pk]

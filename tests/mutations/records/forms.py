@@ -76,12 +76,58 @@ RECORDS = [
         red=[SETTINGS + "test_a_user_is_made_with_a_password_that_is_shown_once"],
     ),
     Mutation(
+        name="passwords-of-others-open-no-page-to-a-superuser",
+        mechanism="Of a superuser no backend is asked what he may: pages ask first whose password he has.",
+        file="scheduler/dashboard/pages.py",
+        old="    if must_change_password(request.user):\n        raise",
+        new="    if must_change_password(request.user) and not request.user.has_perm(needs):\n        raise",
+        red=[SETTINGS + "test_a_lost_password_is_made_anew_and_a_user_deleted"],
+    ),
+    Mutation(
+        name="passwords-of-others-open-no-admin",
+        mechanism="With a password that somebody else made the admin does not open either.",
+        file="croniq_site/admin.py",
+        old=" and not must_change_password(request.user)\n",
+        new="\n",
+        red=[SETTINGS + "test_a_lost_password_is_made_anew_and_a_user_deleted"],
+    ),
+    Mutation(
         name="passwords-made-anew-are-of-others",
         mechanism="A lost password that is made anew is changed by whoever gets it.",
         file="runners/services/people.py",
         old='        user.save(update_fields=["password"])\n        password_given(user.pk)\n',
         new='        user.save(update_fields=["password"])\n',
         red=[SETTINGS + "test_a_lost_password_is_made_anew_and_a_user_deleted"],
+    ),
+    Mutation(
+        name="passwords-that-the-admin-types-are-of-others",
+        mechanism="A password that the admin types for somebody else is changed before anything opens.",
+        file="croniq_site/admin.py",
+        old="            password_given(int(id))\n",
+        new="            pass\n",
+        red=[
+            "tests/people/test_told.py::test_a_password_that_the_admin_types_for_another_is_changed_before_anything_opens"
+        ],
+    ),
+    Mutation(
+        name="passwords-of-ones-own-are-not-of-others",
+        mechanism="Whoever types his own password in the admin need not change it.",
+        file="croniq_site/admin.py",
+        old=" and id != str(request.user.pk):",
+        new=":",
+        red=[
+            "tests/people/test_told.py::test_a_password_that_the_admin_types_for_another_is_changed_before_anything_opens"
+        ],
+    ),
+    Mutation(
+        name="passwords-that-were-refused-are-nobodys",
+        mechanism="A password that the admin refuses changes nothing for whom it was typed.",
+        file="croniq_site/admin.py",
+        old=" and answer.status_code == 302 and id",
+        new=" and id",
+        red=[
+            "tests/people/test_told.py::test_a_password_that_the_admin_types_for_another_is_changed_before_anything_opens"
+        ],
     ),
     Mutation(
         name="clients-are-refused-with-all-that-is-wrong",

@@ -35,6 +35,22 @@ RECORDS = [
         ],
     ),
     Mutation(
+        name="otel-made-runs-are-told-when-it-commits",
+        mechanism="A run that is made has its first span when that is committed: what is rolled back is not told.",
+        file=NOTES,
+        old="    transaction.on_commit(partial(_tell, [span]), robust=True)",
+        new="    _tell([span])",
+        red=[TRACES + "test_what_is_no_traceparent_is_as_if_it_were_not_there"],
+    ),
+    Mutation(
+        name="otel-ended-claims-are-told-when-it-commits",
+        mechanism="A claim that is over has its span when that is committed: what is rolled back is not told.",
+        file=NOTES,
+        old="        transaction.on_commit(partial(_tell_of_ended, attempts), robust=True)",
+        new="        _tell_of_ended(attempts)",
+        red=[TRACES + "test_however_an_attempt_ends_it_has_one_span"],
+    ),
+    Mutation(
         name="otel-trace-ids-are-hashed",
         mechanism="A trace's id is a hash: samplers take its lower half for random.",
         file=NOTES,

@@ -223,6 +223,7 @@ def opens_only_what_changes_it(user: User, password: str) -> None:
     assert hers.post("/jobs/a:b/run")["Location"] == "/password"
     assert hers.get("/runs", headers=HTMX)["HX-Redirect"] == "/password"
     assert hers.get("/v1/jobs").status_code == 403
+    assert hers.get("/admin/", follow=True).redirect_chain[-1][0] == "/password"
     assert "Somebody else made the password" in Page(hers.get("/password")).text
     chosen = {"old_password": password, "new_password1": "a secret of hers", "new_password2": "a secret of hers"}
     assert hers.post("/password", chosen)["Location"] == "/now"
@@ -264,8 +265,10 @@ def test_roles_and_signing_in_are_changed_and_the_last_admin_stays(admin):
     assert admin.post(path, {"roles": ["king"]}).status_code == 400
 
 
-def test_a_lost_password_is_made_anew_and_a_user_deleted(admin):
+@pytest.mark.parametrize("is_superuser", [False, True])
+def test_a_lost_password_is_made_anew_and_a_user_deleted(admin, is_superuser):
     vera = person("vera", "viewer")
+    User.objects.filter(pk=vera.pk).update(is_staff=is_superuser, is_superuser=is_superuser)
     hers = client_of(vera)
     answer = admin.post(f"/settings/users/{vera.pk}/password")
     assert authenticate(username="vera", password=secret_in(answer)) == vera
