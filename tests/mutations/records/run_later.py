@@ -10,6 +10,22 @@ NO_FIRE = LATER + "test_it_is_no_fire_of_a_schedule"
 
 RECORDS = [
     Mutation(
+        name="run-later-bound-counts-no-fires",
+        mechanism="Fires that are planned already leave the places of what is asked for later.",
+        file=TRIGGER,
+        old='        waits_since__lt=F("available_at"),\n',
+        new="",
+        red=[BOUNDED],
+    ),
+    Mutation(
+        name="run-later-bound-counts-no-retries",
+        mechanism="A run that backs off was not asked for later.",
+        file=TRIGGER,
+        old="        attempt=0,\n        available_at__gt=now,\n",
+        new="        available_at__gt=now,\n",
+        red=[BOUNDED],
+    ),
+    Mutation(
         name="later-waits-for-its-instant",
         mechanism="A run that is asked for later is due at its instant and not before.",
         file=TRIGGER,

@@ -20,7 +20,7 @@ from scheduler.services.finish import finish
 from scheduler.services.jobs import delete_job, save_job
 from scheduler.services.pause import pause_job
 from scheduler.services.trigger_runs import queue_depth, trigger_run
-from tests.factories import RunnerInstanceFactory
+from tests.factories import QueueEntryFactory, RunnerInstanceFactory
 from tests.scheduler.planning.support import ACTOR, make_job, make_trigger
 
 pytestmark = pytest.mark.django_db
@@ -68,7 +68,9 @@ def test_no_instant_is_refused_by_name(now, said):
 
 
 def test_runs_for_later_do_not_fill_the_queue_and_are_bounded_by_themselves(now):
-    make_job(now, max_queue_depth=2)
+    job, far = make_job(now, max_queue_depth=2), now + 4 * HOUR
+    QueueEntryFactory(job=job, available_at=far)  # a fire to come
+    QueueEntryFactory(job=job, available_at=far, attempt=1, waits_since=now)  # one that backs off
     for n in (1, 2):
         trigger_run("demo:job", now, run_at=now + n * HOUR)
     with pytest.raises(TooManyRequests, match="2 runs for later"):
