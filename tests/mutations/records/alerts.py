@@ -17,6 +17,15 @@ TRANSPORT = "scheduler/services/alerts/transports.py"
 
 RECORDS = [
     Mutation(
+        name="outcomes-have-the-channel-first",
+        mechanism="Who writes an outcome has the channel before the alert, as a claim has: nobody waits in a circle.",
+        file=SENDER,
+        old="        AlertChannel.objects.select_for_update(no_key=True).get(pk=channel.pk)\n",
+        new="",
+        red=[CLOSED + "test_who_writes_an_outcome_waits_for_the_channel_before_he_has_the_alert"],
+        database="postgresql",
+    ),
+    Mutation(
         name="alert-with-the-verdict",
         mechanism="An alert is written in the transaction in which a run fails for good.",
         file="scheduler/services/queue.py",

@@ -25,7 +25,8 @@ from scheduler.services.alerts.deliver import (
     record_success,
 )
 from tests.factories import AlertChannelFactory, AlertFactory, AlertRuleFactory
-from tests.support.races import together
+from tests.support.polling import poll_until
+from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock, together
 from tests.support.receivers import webhook
 
 pytestmark = pytest.mark.django_db
@@ -91,6 +92,29 @@ def test_of_many_senders_one_tries_a_channel_that_does_not_answer(now):
     # Whoever tried it died: the next one tries it, with what has waited for longest.
     assert claim_alert(now + LEASE).alert_id != probe.alert_id
     assert claim_alert(now + LEASE) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_writes_an_outcome_waits_for_the_channel_before_he_has_the_alert(now, database):
+    """A claim has the channel first: whoever had the alert before it would wait for it in a circle."""
+    if database != "postgresql":
+        pytest.skip("one writer at a time on SQLite")
+    alert = waiting(closed(now), now)
+    probe = claim_alert(now)
+
+    def lock(rows) -> int:
+        return rows.select_for_update(nowait=True, no_key=True).get().pk
+
+    with Session() as claim, Session() as sender:
+        pid = sender.backend_pid
+        claim.begin()
+        claim.run(lock, AlertChannel.objects)
+        done = sender.start(record_success, probe, now)
+        poll_until(lambda: is_waiting_for_lock(pid), what="the sender waits for the channel")
+        assert claim.run(lock, Alert.objects) == alert.pk
+        claim.commit()
+        assert done.result(DEADLINE_SECONDS)
+    assert state_of(probe.channel) == (0, None)
 
 
 def test_several_attempts_that_were_on_their_way_close_it_once(now):
