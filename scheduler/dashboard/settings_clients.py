@@ -40,7 +40,7 @@ class KeyLine:
 @form(needs=CLIENTS)
 def clients_page(request: HttpRequest, now: datetime) -> HttpResponse:
     """The clients; a POST makes one and leads to it."""
-    texts: dict[str, Any] = {"name": "", "tenant": "", "scopes": list(RUNNER_SCOPES)}
+    texts: dict[str, Any] = {"name": "", "tenant": "", "scopes": []}
     errors: dict[str, str] = {}
     if request.method == "POST":
         texts = _texts_of(request)
@@ -52,7 +52,7 @@ def clients_page(request: HttpRequest, now: datetime) -> HttpResponse:
     clients = client_list(limit=PAGE_ROWS + 1, after=after)
     more = address("settings-clients", {"after": clients[PAGE_ROWS - 1].name}) if len(clients) > PAGE_ROWS else ""
     context = {"clients": clients[:PAGE_ROWS], "more": more, "after": after, "errors": errors, "texts": texts}
-    context["scopes"] = _scopes(texts["scopes"])
+    context |= {"scopes": _scopes(texts["scopes"]), "runner_scopes": ", ".join(RUNNER_SCOPES)}
     return render(request, "settings/clients.html", context, status=400 if errors else 200)
 
 

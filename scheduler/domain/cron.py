@@ -83,10 +83,12 @@ class _Field:
         names = dict(self.names)
         if text.upper() in names:
             return names[text.upper()]
-        if not re.fullmatch(r"\d{1,4}", text, re.ASCII):
-            raise _refusal(f"{text[:20]!r} is not a value of the {self.label} field.")
-        value = int(text)
         top = 7 if self.label == "day-of-week" else self.high
+        if not re.fullmatch(r"\d{1,4}", text, re.ASCII):
+            named = f" or {self.names[0][0]} to {self.names[-1][0]}" if self.names else ""
+            taken = f"{self.low} to {top}{named}"
+            raise _refusal(f"{text[:20]!r} is not a value of the {self.label} field, which takes {taken}.")
+        value = int(text)
         if not self.low <= value <= top:
             raise _refusal(f"{value} is not in {self.low}-{top}, the range of the {self.label} field.")
         return value

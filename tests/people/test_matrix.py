@@ -188,4 +188,4 @@ def test_no_action_is_done_by_a_form_of_another_site(client_as):
 def test_nobodys_page_says_what_he_lacks(client_as):
     answer = client_as().get("/jobs")
     assert answer.status_code == 403
-    assert b"An administrator can make it a viewer" in answer.content
+    assert b"an administrator gives it" in answer.content

@@ -159,4 +159,28 @@ RECORDS = [
         new='{% translate "All dispatch is held." %}',
         red=[NOW + "test_until_when_all_is_held_is_said_apart_from_the_reason"],
     ),
+    Mutation(
+        name="clients-begin-without-scopes",
+        mechanism="The form of a new client has nothing ticked.",
+        file="scheduler/dashboard/settings_clients.py",
+        old='"scopes": []}',
+        new='"scopes": list(RUNNER_SCOPES)}',
+        red=["tests/scheduler/dashboard/test_settings.py::test_a_new_client_may_nothing_that_nobody_ticked"],
+    ),
+    Mutation(
+        name="compare-as-it-is-said",
+        mechanism="What is said alike of two runs is not marked as another.",
+        file="templates/dashboard/_run_compare.html",
+        old="{% with here=compared.wait_here.total_seconds|duration there=compared.wait_there.total_seconds|duration %}<tr{% if here != there %}",
+        new="{% with here=compared.wait_here.total_seconds|duration there=compared.wait_there.total_seconds|duration %}<tr{% if compared.wait_here != compared.wait_there %}",
+        red=["tests/scheduler/dashboard/test_run_story.py::test_what_is_said_alike_is_not_marked_as_another"],
+    ),
+    Mutation(
+        name="cron-says-what-a-field-takes",
+        mechanism="The refusal of a word in a cron expression says what its field takes.",
+        file="scheduler/domain/cron.py",
+        old="field, which takes {taken}.",
+        new="field.",
+        red=["tests/scheduler/domain/test_cron.py::test_a_word_that_is_no_value_is_refused_with_what_is_one"],
+    ),
 ]

@@ -6,6 +6,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from django.db.models import F
 
 from runners.services.audit import Actor
 from scheduler.dashboard import run_path, run_timeline
@@ -372,6 +373,17 @@ def test_beside_a_run_whose_start_is_not_known_the_wait_is_a_dash(viewer, now):
     good, bad = good_and_bad(now)
     Run.objects.filter(pk=good.pk).update(claimed_at=None)
     assert "From due to its last start 5 min –" in Page(viewer.get(f"/runs/{bad.pk}")).text
+
+
+@pytest.mark.django_db
+def test_what_is_said_alike_is_not_marked_as_another(viewer, now):
+    good, bad = good_and_bad(now)
+    Run.objects.filter(pk=good.pk).update(claimed_at=F("claimed_at") + timedelta(minutes=4, milliseconds=1))
+    page = Page(viewer.get(f"/runs/{bad.pk}"))
+    assert "From due to its last start 5 min 5 min" in page.text
+    marked = page.all("tr", class_="other")
+    Run.objects.filter(pk=good.pk).update(claimed_at=F("claimed_at") + timedelta(minutes=1))
+    assert len(Page(viewer.get(f"/runs/{bad.pk}")).all("tr", class_="other")) == len(marked) + 1
 
 
 @pytest.mark.django_db

@@ -53,6 +53,13 @@ def secret_in(answer) -> str:
 # Clients and keys
 
 
+def test_a_new_client_may_nothing_that_nobody_ticked(admin):
+    page = Page(admin.get("/settings/clients"))
+    assert page.all("input", name="scopes")
+    assert not [box for box in page.all("input", name="scopes") if "checked" in box]
+    assert "A runner needs work:poll, work:ack" in page.text
+
+
 def test_a_client_is_made_and_leads_to_its_page(admin):
     form = {"name": "billing", "tenant": "acme", "scopes": ["work:poll", "work:ack"]}
     answer = admin.post("/settings/clients", form)

@@ -145,3 +145,12 @@ def test_a_long_text_is_refused_by_its_length():
         with pytest.raises(InvalidField, match="255 characters"):
             parse_cron(text)
     assert parse_cron("0," * 120 + "0 * * * *").in_hour == (0,)
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [("0 9 * * MO-FR", "0 to 7 or SUN to SAT"), ("0 9 * FEBR *", "1 to 12 or JAN to DEC"), ("x 9 * * *", "0 to 59")],
+)
+def test_a_word_that_is_no_value_is_refused_with_what_is_one(text, taken):
+    with pytest.raises(InvalidField, match=f"field, which takes {taken}"):
+        parse_cron(text)
