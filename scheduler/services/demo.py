@@ -85,6 +85,6 @@ def create_demo_jobs(now: datetime) -> list[str]:
         for definition, trigger in JOBS:
             trigger = dict(trigger)
             action = {"type": "command", "shell": trigger.pop("shell")}
-            job, _ = save_job({**definition, "tags": ["demo"], "action": action}, now, actor=DEMO, managed_by="demo")
+            job, _ = save_job({**definition, "action": action}, now, actor=DEMO, managed_by="demo")
             save_trigger(job, trigger, now, actor=DEMO, managed_by="demo")
     return [definition["job_key"] for definition, _ in JOBS]

@@ -32,6 +32,13 @@ JOB = "ops:waits"
 SOON = NOW + timedelta(minutes=5)
 
 
+def test_a_run_that_went_well_only_at_last_says_so(viewer):
+    RunFactory(completed=True, attempt=4)
+    RunFactory(completed=True, attempt=1)
+    assert Page(viewer.get("/runs")).text.count("well at attempt 4") == 1
+    assert "well at attempt 1" not in Page(viewer.get("/runs")).text
+
+
 def in_group(**job) -> QueueEntry:
     group = ConcurrencyGroupFactory(name="database")
     SlotFactory(budget=f"group:{group.pk}")
