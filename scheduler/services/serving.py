@@ -27,8 +27,8 @@ def take_the_only_server() -> IO[str] | None:
         pid = lock.read().strip() or "unknown"
         lock.close()
         raise Conflict(
-            f"The SQLite database {name} is served already (process {pid}). Stop that server first; PostgreSQL takes any "
-            "number of them.",
+            f"The SQLite database {name} is served already (process {pid}). Stop that server first; PostgreSQL takes "
+            "any number of them.",
             code="already_served",
         ) from None
     lock.truncate(0)
