@@ -114,8 +114,11 @@ def rows_with_counts(now: datetime) -> QuerySet[Runner]:
     )
 
 
-def is_anybody_online(now: datetime) -> bool:
-    return Runner.objects.filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS)).exists()
+def online_and_taking(now: datetime) -> tuple[int, int]:
+    """Return how many runners are online, and how many of them take work."""
+    online = Runner.objects.filter(last_poll_at__gte=now - timedelta(seconds=ONLINE_SECONDS))
+    counts = online.aggregate(online=Count("pk"), taking=Count("pk", filter=Q(drained_at__isnull=True)))
+    return counts["online"], counts["taking"]
 
 
 def runner_counts(now: datetime) -> dict[str, int]:

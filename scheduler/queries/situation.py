@@ -136,7 +136,7 @@ def situation(now: datetime, seen: Pulse | None = None) -> Situation:
     broken = [(trigger.job.job_key, trigger.config_error) for trigger in triggers if trigger.config_error]
     paused = sorted((job for job in jobs if job.paused_at is not None), key=lambda job: job.paused_at, reverse=True)
     return Situation(
-        troubles=tuple(sentences(now, seen, queue.oldest_at, lambda: bool(present), broken)),
+        troubles=tuple(sentences(now, seen, queue.oldest_at, lambda: (len(present), len(taking)), broken)),
         maintenance=maintenance,
         overdue=_explained(_overdue(triggers, now), jobs, takers, maintenance, seen, now),
         failing=_failing(now),

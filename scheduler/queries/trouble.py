@@ -12,7 +12,7 @@ from calendars.queries.versions import rule_versions
 from runners.models import Heartbeat
 from scheduler.models import Trigger
 from scheduler.queries.followed_rules import followed_versions
-from scheduler.queries.runners import is_anybody_online
+from scheduler.queries.runners import online_and_taking
 from scheduler.sql.gauges import oldest_waiting_at
 
 PROCESSES = ("serve", "materialize", "reap")
@@ -48,18 +48,19 @@ def troubles(now: datetime, seen: Pulse | None = None) -> Iterator[str]:
     """A sentence for each thing that somebody should look at; ``seen`` is the pulse where it was read already."""
     broken = Trigger.objects.exclude(config_error="").filter(job__deleted_at__isnull=True)
     rows = broken.order_by("job__job_key", "created_at").values_list("job__job_key", "config_error")
-    yield from sentences(now, seen or pulse(now), oldest_waiting_at(), lambda: is_anybody_online(now), list(rows))
+    yield from sentences(now, seen or pulse(now), oldest_waiting_at(), lambda: online_and_taking(now), list(rows))
 
 
 def sentences(
     now: datetime,
     seen: Pulse,
     oldest: datetime | None,
-    is_anybody_online: Callable[[], bool],
+    online_and_taking: Callable[[], tuple[int, int]],
     broken: Sequence[tuple[str, str]],
 ) -> Iterator[str]:
     """`troubles` of what was read already: ``oldest`` is since when something waits, ``broken`` the schedules (job key,
-    what is wrong) in order. One query."""
+    what is wrong) in order; ``online_and_taking`` says how many runners are online and how many of them take work. One
+    query."""
     for kind, at in seen.beats.items():
         if at is None:
             yield f"No {kind} process runs."
@@ -67,8 +68,13 @@ def sentences(
             yield f"The {kind} process gave no sign of life since {at.isoformat(timespec='seconds')}."
         elif kind in seen.ticks and now - seen.ticks[kind] > SILENT:
             yield f"No {kind} process has finished a pass since {seen.ticks[kind].isoformat(timespec='seconds')}."
-    if oldest is not None and now - oldest > SILENT and not is_anybody_online():
-        yield f"No runner is online, and runs have been due since {oldest.isoformat(timespec='seconds')}."
+    if oldest is not None and now - oldest > SILENT:
+        online, taking = online_and_taking()
+        if not online:
+            yield f"No runner is online, and runs have been due since {oldest.isoformat(timespec='seconds')}."
+        elif not taking:
+            since = oldest.isoformat(timespec="seconds")
+            yield f"Every runner that is online is drained, and runs have been due since {since}."
     followed = followed_versions()
     if followed is not None and followed != rule_versions():
         yield f"Runs are planned by {_names(followed)}; start the materializer with the versions above."

@@ -13,6 +13,7 @@ from croniq_site.kernel.capabilities import COMMAND, COMMAND_ONLY
 from croniq_site.kernel.clock import DatabaseClock
 from runners.models import Heartbeat
 from runners.services.audit import Event, record_events
+from scheduler.models import QueueEntry
 from scheduler.queries import trouble
 from scheduler.queries.followed_rules import FOLLOWED
 from tests.factories import (
@@ -89,6 +90,20 @@ def test_what_waits_for_nobody_is_wrong_and_what_is_held_is_said(alive):
     assert lines["letters"] == "1"
     RunnerFactory(last_poll_at=now, capabilities=["tape"])
     assert doctor()[1] == ""
+
+
+def test_what_waits_while_all_who_are_online_are_drained_is_wrong(alive):
+    now = DatabaseClock().now()
+    entry = QueueEntryFactory(available_at=now - timedelta(minutes=2))
+    RunnerFactory(last_poll_at=now, drained_at=now)
+    RunnerFactory(last_poll_at=now - timedelta(hours=1))
+    since = entry.available_at.isoformat(timespec="seconds")
+    assert doctor()[1] == f"Every runner that is online is drained, and runs have been due since {since}."
+    taking = RunnerFactory(last_poll_at=now)
+    assert doctor()[1] == "", "one of them takes work"
+    taking.delete()
+    QueueEntry.objects.update(available_at=now - timedelta(seconds=30))
+    assert doctor()[1] == "", "a drain for the minute of a deployment is nobody's trouble"
 
 
 def test_jobs_whose_handler_nobody_has_are_named(alive):

@@ -135,11 +135,23 @@ RECORDS = [
         name="doctor-tells-of-runs-without-runners",
         mechanism="Runs that are due for over a minute while no runner is online are trouble.",
         file="scheduler/queries/trouble.py",
-        old="and not is_anybody_online()",
-        new="and False",
+        old="        if not online:",
+        new="        if False:",
         red=[
             "tests/scheduler/test_doctor.py::test_what_waits_for_nobody_is_wrong_and_what_is_held_is_said",
             "tests/scheduler/dashboard/test_now.py::test_runs_that_wait_while_no_runner_is_there",
+        ],
+    ),
+    Mutation(
+        name="doctor-tells-of-runs-while-all-are-drained",
+        mechanism="Runs that are due for over a minute while every runner that is online is drained are trouble.",
+        file="scheduler/queries/trouble.py",
+        old="elif not taking:",
+        new="elif False:",
+        red=[
+            "tests/scheduler/test_doctor.py::test_what_waits_while_all_who_are_online_are_drained_is_wrong",
+            "tests/scheduler/dashboard/test_now.py::test_runs_that_wait_while_no_runner_is_there",
+            "tests/scheduler/api/test_diagnostics.py::test_the_api_and_the_doctor_tell_the_same",
         ],
     ),
     Mutation(

@@ -225,8 +225,8 @@ RECORDS = [
         name="now-a-drained-runner-is-online",
         mechanism="A runner that somebody drained is not taken for one that is gone.",
         file="scheduler/queries/situation.py",
-        old="lambda: bool(present), broken)",
-        new="lambda: bool(taking), broken)",
+        old="lambda: (len(present), len(taking)), broken)",
+        new="lambda: (len(taking), len(taking)), broken)",
         red=["tests/scheduler/dashboard/test_now.py::test_runs_that_wait_while_no_runner_is_there"],
     ),
 ]

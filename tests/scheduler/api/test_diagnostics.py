@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.factories import DeadLetterFactory, HeartbeatFactory, MaintenanceFactory, TriggerFactory
+from tests.factories import (
+    DeadLetterFactory,
+    HeartbeatFactory,
+    MaintenanceFactory,
+    QueueEntryFactory,
+    RunnerFactory,
+    TriggerFactory,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -26,12 +34,16 @@ def test_the_api_and_the_doctor_tell_the_same(api, clock, now, monkeypatch):
     for kind in ("serve", "materialize"):
         HeartbeatFactory(kind=kind, beat_at=now, tick_at=now)
     TriggerFactory(job__job_key="demo:broken", config_error="There is no time zone 'Mars'.")
+    QueueEntryFactory(available_at=now - timedelta(minutes=2))
+    RunnerFactory(last_poll_at=now, drained_at=now)
     DeadLetterFactory()
     MaintenanceFactory(is_on=True, began_at=now)
     body = api("admin").get("/v1/system/diagnostics").json()
     written, wrong = doctor()
     assert body["problems"] == wrong.splitlines()
     assert "No reap process runs." in body["problems"]
+    drained = "Every runner that is online is drained, and runs have been due since 2026-03-02T11:58:00+00:00."
+    assert drained in body["problems"]
     assert body["ok"] is False
     lines = dict(line.split(maxsplit=1) for line in written.splitlines())
     for name, version in body["versions"].items():

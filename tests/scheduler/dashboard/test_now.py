@@ -202,7 +202,11 @@ def test_runs_that_wait_while_no_runner_is_there(viewer, now):
     times = Page(viewer.get("/now")).all("time", datetime="2026-03-02T11:58:00.000000Z")
     assert len(times) == 2, "the instant in a sentence is one of the page's times, as that of the job"
     RunnerFactory(last_poll_at=now, drained_at=now)
-    assert "No runner is online" not in shown(viewer), "one that is drained is there all the same, and said to be so"
+    text = shown(viewer)
+    assert "No runner is online" not in text, "one that is drained is there all the same, and said to be so"
+    assert "Every runner that is online is drained, and runs have been due since 2026-03-02 11:58:00 UTC ." in text
+    RunnerFactory(last_poll_at=now)
+    assert "Every runner that is online is drained" not in shown(viewer)
 
 
 def test_what_somebody_holds_is_shown_and_is_no_trouble(viewer, now):
