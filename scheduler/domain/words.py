@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from calendars.domain.zones import load_zone
 from scheduler.domain.cron import MACROS
 from scheduler.domain.schedules import CronSchedule, IntervalSchedule, OnceSchedule, Schedule
 
@@ -48,11 +49,22 @@ def describe(schedule: Schedule, say: Say = english) -> str:
         case IntervalSchedule():
             return _every(schedule.every, say)
         case OnceSchedule():
-            return say("once at {at}", at=f"{schedule.at:%Y-%m-%d %H:%M:%S%z}")
+            words = say("once at {at}", at=_wall_text(schedule.at, schedule.timezone))
+            return f"{words}, {schedule.timezone}"
         case CronSchedule():
             expression = schedule.expression.strip()
             words = _cron(expression, say) or say("cron {expression}", expression=repr(expression))
             return f"{words}, {schedule.timezone}"
+
+
+def _wall_text(at: datetime, zone: str) -> str:
+    """An instant on the clock of ``zone``, to the minute where it is on one; with its offset where the clock shows that
+    time twice."""
+    local = at.astimezone(load_zone(zone).info)
+    text = f"{local:%Y-%m-%d %H:%M:%S}" if local.second else f"{local:%Y-%m-%d %H:%M}"
+    is_twice = local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
+    offset = f"{local:%z}"
+    return f"{text} {offset[:3]}:{offset[3:5]}" if is_twice else text
 
 
 def _every(value: timedelta, say: Say) -> str:

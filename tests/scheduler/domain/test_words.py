@@ -60,5 +60,16 @@ def test_an_interval_in_words(seconds, words):
     assert describe(IntervalSchedule(timedelta(seconds=seconds), NOON)) == words
 
 
-def test_once_in_words():
-    assert describe(OnceSchedule(NOON)) == "once at 2026-06-05 12:00:00+0000"
+@pytest.mark.parametrize(
+    ("at", "zone", "words"),
+    [
+        ("2026-06-05T12:00Z", "UTC", "2026-06-05 12:00, UTC"),
+        ("2027-03-14T07:00Z", "America/New_York", "2027-03-14 03:00, America/New_York"),
+        ("2027-03-14T07:00:09.5Z", "Asia/Kathmandu", "2027-03-14 12:45:09, Asia/Kathmandu"),
+        # What the clock shows twice is said with its offset.
+        ("2026-10-25T00:30Z", "Europe/Vienna", "2026-10-25 02:30 +02:00, Europe/Vienna"),
+        ("2026-10-25T01:30Z", "Europe/Vienna", "2026-10-25 02:30 +01:00, Europe/Vienna"),
+    ],
+)
+def test_once_in_words(at, zone, words):
+    assert describe(OnceSchedule(datetime.fromisoformat(at), zone)) == f"once at {words}"
