@@ -116,7 +116,8 @@ ON_BLOCKED: Labels = {
 
 @dataclass
 class TriggerForm:
-    """A schedule in the form: the texts of its fields, and what is wrong with them by field."""
+    """A schedule in the form: the texts of its fields, and what is wrong with them by field. ``note``: what was decided
+    where its clock shows the time twice or never (`read_time`)."""
 
     number: int
     id: str = ""
@@ -130,6 +131,7 @@ class TriggerForm:
     is_removed: bool = False
     errors: Errors = field(default_factory=dict)
     preview: Any = None
+    note: str = ""
 
     @property
     def is_blank(self) -> bool:
@@ -140,7 +142,7 @@ class TriggerForm:
         return UUID(self.id) if self.id else None
 
     def wire(self) -> dict[str, Any]:
-        """The fields of the wire that it says; all other fields of the schedule stay as they are."""
+        """The fields of the wire that it says; all other fields of the schedule stay as they are. Sets ``note``."""
         text = self.text.strip()
         values: dict[str, Any] = {
             "timezone": self.timezone.strip() or None,
@@ -154,7 +156,7 @@ class TriggerForm:
         if self.kind == "once":
             zone = load_zone(self.timezone.strip() or settings.CRONIQ_TIME_ZONE)
             typed = read_time("schedule", text, zone.name)
-            text = wire_text(typed.at) if typed is not None else ""
+            text, self.note = (wire_text(typed.at), typed.note) if typed is not None else ("", "")
         return values | {KINDS[self.kind]: text}
 
 

@@ -206,6 +206,9 @@ def _sent(request: HttpRequest, job: Job | None, shown: JobForm, fields: dict[st
     else:
         words = gettext("Made. It has no schedule: it runs only when somebody asks, by “Run now” or over the API.")
         messages.success(request, words)
+    for one in told:
+        if one.note and not one.is_removed:
+            messages.info(request, one.note)
     return HttpResponseRedirect(address("job", job_key=shown.job_key))
 
 

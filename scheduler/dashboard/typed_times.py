@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from calendars.domain.zones import load_zone, to_instant, to_seconds
 from croniq_site.kernel.errors import InvalidInput
 from croniq_site.kernel.text import cleaned
-from scheduler.dashboard.times import full_text, viewers_zone
+from scheduler.dashboard.times import offset_name, viewers_zone
 
 ZONE = "zone"
 """The field of a form, or of an address, that says on whose clock its times are."""
@@ -92,4 +92,6 @@ def _on_the_clock(field: str, wall: datetime, name: str) -> TypedTime:
         if first == wall.replace(tzinfo=zone.info, fold=1).utcoffset():
             return TypedTime(at)
         words = _("The clocks of {zone} show {time} twice: {instant}, the first of the two, is meant.")
-    return TypedTime(at, words.format(zone=name, time=f"{wall:%Y-%m-%d %H:%M}", instant=full_text(at, name)))
+    # On the clock that it is about, whatever the reader's own: pages tell an instant with seconds on the reader's.
+    instant = f"{at.astimezone(zone.info):%Y-%m-%d %H:%M} {offset_name(at, name)}"
+    return TypedTime(at, words.format(zone=name, time=f"{wall:%Y-%m-%d %H:%M}", instant=instant))

@@ -95,6 +95,23 @@ def test_once_is_on_the_clock_of_its_zone_or_of_the_installations(operator, sett
     assert Trigger.objects.get().run_at == datetime(2026, 7, 1, 12, 15, tzinfo=UTC)
 
 
+def test_what_was_decided_of_a_time_that_its_clock_never_shows_is_told(operator):
+    """On the schedule's clock, in the preview and after saving; not of what is there already."""
+    once = {"t0-kind": "once", "t0-text": "2027-03-14 02:30", "t0-timezone": "America/New_York"}
+    note = "leave 2027-03-14 02:30 out: 2027-03-14 03:00 -04:00, the first moment after it, is meant."
+    shown = previewed(operator, **once)
+    assert note in shown
+    assert "Once at 2027-03-14 03:00, America/New_York" in shown
+    made(operator, **once)
+    page = Page(operator.get("/jobs/ops:new")).text
+    assert "Made." in page
+    assert note in page
+    saved = operator.post("/jobs/ops:new/edit", filled(operator, "/jobs/ops:new/edit"), follow=True)
+    assert "Saved." in Page(saved).text
+    assert "is meant" not in Page(saved).text
+    assert "is meant" not in previewed(operator, **{**once, "t0-text": "2027-03-14 03:30"})
+
+
 def test_what_a_closed_calendar_means_is_said_in_a_line_each(operator):
     text = Page(operator.get("/jobs/new")).text
     for policy in ("advance: it is left out", "defer: it runs as soon", "following: it runs", "preceding: it runs"):
