@@ -89,7 +89,7 @@ def _backfilled(request: HttpRequest, job_key: str, since: datetime, until: date
     if done is not None:
         made = len(done.instants)
         words = ngettext("{number} run made, due now.", "{number} runs made, due now.", made).format(number=made)
-        messages.success(request, f"{words} {said(done.message)}".strip())
+        messages.success(request, " ".join([words, *map(said, done.reasons)]))
     return HttpResponseRedirect(address("job", job_key=job_key))
 
 

@@ -111,7 +111,7 @@ def run(request: HttpRequest, now: datetime, job_key: str) -> str:
         made = len(done.instants)
         say = messages.success if made else messages.warning
         words = ngettext("%(n)d run of %(job_key)s made.", "%(n)d runs of %(job_key)s made.", made)
-        say(request, f"{words % {'n': made, 'job_key': job_key}} {said(done.message)}".strip())
+        say(request, " ".join([words % {"n": made, "job_key": job_key}, *map(said, done.reasons)]))
     return address("missed", {"window": form.get("window", "")})
 
 

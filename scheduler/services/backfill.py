@@ -36,15 +36,19 @@ _TICK = timedelta(microseconds=1)
 @dataclass(frozen=True)
 class Backfill:
     """What was done, or with ``dry_run`` would be: fires that had no run, fires whose run was skipped, and fires that
-    have their run. ``instants`` are those of the first two, ascending. ``message``: why nothing or not all was made,
-    "" where all was."""
+    have their run. ``instants`` are those of the first two, ascending. ``reasons``: why nothing or not all was made, in
+    sentences; none where all was."""
 
     dry_run: bool
     created: int
     revived: int
     already_there: int
     instants: tuple[datetime, ...]
-    message: str
+    reasons: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        return " ".join(self.reasons)
 
 
 def backfill(
@@ -95,32 +99,44 @@ def backfill(
     return _summary(created, revived, len(fires), before, dry_run=False)
 
 
-def _summary(created: list[datetime], revived: list[datetime], total: int, before: str, *, dry_run: bool) -> Backfill:
+def _summary(
+    created: list[datetime], revived: list[datetime], total: int, before: list[str], *, dry_run: bool
+) -> Backfill:
     instants = tuple(sorted(created + revived))
     there = total - len(instants)
-    message = " ".join(filter(None, [before, f"Of {total} fires {there} have their run already." if there else ""]))
-    return Backfill(dry_run, len(created), len(revived), there, instants, message)
+    known = [f"Of {total} fires {there} have their run already."] if there else []
+    return Backfill(dry_run, len(created), len(revived), there, instants, (*before, *known))
 
 
-def _without_fires(job: Job, since: datetime, until: datetime, total: int) -> str:
-    """Why there are no fires in [since, until], or in its beginning; "" where nothing speaks against it."""
+def _without_fires(job: Job, since: datetime, until: datetime, total: int) -> list[str]:
+    """Why there are no fires in [since, until], or in its beginning; nothing where nothing speaks against it."""
     if not job.is_active:
-        return "The job is switched off, so its schedules have no fires."
+        return ["The job is switched off, so its schedules have no fires."]
     triggers = live_triggers(job)
     if not triggers:
-        return "The job has no schedule that is enabled."
+        return ["The job has no schedule that is enabled."]
     said = [
         f"The schedule {trigger.pk} is broken: {trigger.config_error}" for trigger in triggers if trigger.config_error
     ]
-    made_at = sorted(trigger.created_at for trigger in triggers if trigger.created_at > since)
+    # In whole seconds, as it is said: who begins at the second that was said is not told again.
+    made_at = sorted(at for trigger in triggers if (at := trigger.created_at.replace(microsecond=0)) > since)
     if made_at:
-        newest = f"{made_at[-1]:%Y-%m-%dT%H:%M:%SZ}"
-        which = "this one was" if len(triggers) == 1 else f"{len(made_at)} of the job's {len(triggers)} were"
-        last = "at" if len(made_at) == 1 else "the last at"
-        said.append(f"A schedule has no fires before it is made; {which} made after from: {last} {newest}.")
+        newest, many = f"{made_at[-1]:%Y-%m-%dT%H:%M:%SZ}", len(triggers)
+        if many == 1:
+            words = f"A backfill makes what would have fired; the job's schedule was made at {newest}: begin there."
+        elif len(made_at) == 1:
+            words = (
+                f"A backfill makes what would have fired; one of the job's {many} schedules was made later: {newest}."
+            )
+        else:
+            words = (
+                f"A backfill makes what would have fired; {len(made_at)} of the job's {many} schedules were made later,"
+                f" the last at {newest}."
+            )
+        said.append(words)
     if not total and not any(at >= until for at in made_at):
         said.append("No schedule of the job fires in that time.")
-    return " ".join(said)
+    return said
 
 
 def _lock(job_key: str, principal: Principal | None) -> Job:

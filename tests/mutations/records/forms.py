@@ -147,4 +147,38 @@ RECORDS = [
             "tests/scheduler/dashboard/test_job_form.py::test_once_is_on_the_clock_of_its_zone_or_of_the_installations"
         ],
     ),
+    Mutation(
+        name="once-tells-what-was-decided",
+        mechanism="Where a schedule's clock shows its time twice or never, the form says which instant is meant.",
+        file="scheduler/dashboard/job_fields.py",
+        old="text, self.note = (wire_text(typed.at), typed.note) if",
+        new='text, self.note = (wire_text(typed.at), "") if',
+        red=[
+            "tests/scheduler/dashboard/test_job_form.py::"
+            "test_what_was_decided_of_a_time_that_its_clock_never_shows_is_told"
+        ],
+    ),
+    Mutation(
+        name="once-is-said-on-the-schedules-clock",
+        mechanism="A schedule that runs once is said on the clock of its own zone, as its cron would be.",
+        file="scheduler/domain/words.py",
+        old="at.astimezone(load_zone(zone).info)",
+        new='at.astimezone(load_zone("UTC").info)',
+        red=[
+            "tests/scheduler/domain/test_words.py::test_once_in_words",
+            "tests/scheduler/dashboard/test_job_form.py::"
+            "test_what_was_decided_of_a_time_that_its_clock_never_shows_is_told",
+        ],
+    ),
+    Mutation(
+        name="backfills-give-their-reasons-in-sentences",
+        mechanism="Each reason of a backfill is a sentence in the reader's language, with the page's times.",
+        file="templates/dashboard/backfill.html",
+        old="{% for reason in would.reasons %}<li>{% told reason %}</li>{% endfor %}",
+        new="<li>{{ would.message|said }}</li>",
+        red=[
+            "tests/scheduler/dashboard/test_job_actions.py::"
+            "test_a_backfill_of_what_was_before_the_schedule_says_where_to_begin"
+        ],
+    ),
 ]

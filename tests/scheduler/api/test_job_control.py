@@ -61,7 +61,7 @@ def test_a_backfill_of_the_time_before_the_schedule_says_why_it_made_nothing(api
     for dry_run in (True, False):
         body = client.post("/v1/jobs/a:b/backfill", {**span, "dry_run": dry_run}).json()
         assert (body["created"], body["instants"]) == (0, [])
-        assert "no fires before it is made" in body["message"]
+        assert "makes what would have fired" in body["message"]
         assert "2026-03-02T12:00:00Z" in body["message"]
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from runners.models import AuditEvent
-from scheduler.models import Job, Run
+from scheduler.models import Job, Run, Trigger
 from tests.factories import JobFactory, RunFactory, TriggerFactory
 from tests.scheduler.dashboard.markup import Page
 
@@ -72,6 +72,30 @@ def test_a_backfill_says_first_which_runs_it_would_make_and_makes_no_others(oper
     made = operator.post(f"{PATH}/backfill", {**RANGE, "expected": "2"}, follow=True)
     assert "2 runs made, due now." in Page(made).text
     assert sorted(Run.objects.values_list("scheduled_for__minute", flat=True)) == [20, 30, 40]
+
+
+def test_a_backfill_of_what_was_before_the_schedule_says_where_to_begin(operator, job, now):
+    """Each reason in the reader's language, its instant as the page tells instants; who begins there hears no more."""
+    RunFactory(job=job, completed=True, scheduled_for=now - timedelta(minutes=30))
+    Trigger.objects.update(created_at=now - timedelta(minutes=42) + timedelta(microseconds=7))
+    operator.post("/time-zone", {"time_zone": "Europe/Vienna"})
+    span = {"from": "2026-03-02T12:00", "until": "2026-03-02T12:45"}
+    page = Page(operator.get(f"{PATH}/backfill", span))
+    begin = "the job's schedule was made at 2026-03-02 12:18:00 +01:00 : begin there."
+    assert f"A backfill makes what would have fired; {begin}" in page.text
+    assert "Of 3 fires 1 have their run already." in page.text
+    assert page.all("time")[0]["datetime"] == "2026-03-02T11:18:00.000000Z"
+    german = Page(operator.get(f"{PATH}/backfill", span, headers={"accept-language": "de"})).text
+    assert "der Zeitplan des Jobs entstand 2026-03-02 12:18:00 +01:00 : Beginnen Sie dort." in german
+    assert (
+        "makes what would have fired"
+        not in Page(operator.get(f"{PATH}/backfill", {**span, "from": "2026-03-02T12:18"})).text
+    )
+    TriggerFactory(job=job, every=timedelta(days=9), anchor_at=now, created_at=now - timedelta(minutes=50))
+    text = Page(operator.get(f"{PATH}/backfill", {**span, "from": "2026-03-02T12:15"})).text
+    assert "one of the job's 2 schedules was made later: 2026-03-02 12:18:00 +01:00 ." in text
+    text = Page(operator.get(f"{PATH}/backfill", span)).text
+    assert "2 of the job's 2 schedules were made later, the last at 2026-03-02 12:18:00 +01:00 ." in text
 
 
 def test_where_it_would_be_other_runs_than_were_shown_none_is_made(operator, job):

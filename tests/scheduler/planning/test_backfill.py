@@ -94,9 +94,9 @@ def test_it_says_why_nothing_or_not_all_was_made(start, clock, dry_run):
     do(start, clock.now(), 10, 20)
     part = do(start, clock.now(), 10, 30, dry_run=dry_run)
     assert (part.revived, part.message) == (1, "Of 3 fires 2 have their run already.")
-    created = "A schedule has no fires before it is made; this one was made after from: at"
+    created = "A backfill makes what would have fired; the job's schedule was made at"
     before = do(start, clock.now(), -60, -1, dry_run=dry_run)
-    assert before.message == f"{created} 2026-03-02T12:00:00Z."
+    assert before.message == f"{created} 2026-03-02T12:00:00Z: begin there."
     assert do(start, clock.now(), -60, 60, dry_run=True).message.startswith(created)
     assert do(start, clock.now(), 41, 49, dry_run=dry_run).message == "No schedule of the job fires in that time."
 
