@@ -139,7 +139,7 @@ def _attempt_of(text: str) -> tuple[int | None, str]:
     """The number, and what is wrong with it."""
     if not text:
         return None, ""
-    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MOST_ATTEMPT):
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_ATTEMPT):
         return None, gettext("This is a whole number from 1 to {most}.").format(most=MOST_ATTEMPT)
     return int(text), ""
 

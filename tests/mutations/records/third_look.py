@@ -301,15 +301,6 @@ RECORDS = [
         SETTINGS + "test_a_key_that_cannot_be_is_not_made[a number of 5000 digits]",
     ),
     _one(
-        "runs-attempts-are-short",
-        "A number of thousands of digits in the filter of attempts is refused, not a fault.",
-        "scheduler/dashboard/run_choice.py",
-        " and len(text) <= 4 and 1 <=",
-        " and 1 <=",
-        "tests/scheduler/dashboard/test_run_filters.py::test_a_filter_that_there_is_not_is_refused_where_it_is_written"
-        "[a number of 5000 digits]",
-    ),
-    _one(
         "tails-begin-none-at-the-end",
         "A server that is about to stop begins no stream that it would wait for.",
         STREAMS,
