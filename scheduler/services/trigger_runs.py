@@ -93,9 +93,11 @@ def trigger_run(
             return TriggerResult(coalesced, queue_depth(job, now), coalesced=True)
         waiting = queue_depth(job, now)
         if (waiting if wish.run_at is None else _asked_for_later(job, now)) >= job.max_queue_depth:
-            kind = "due runs" if wish.run_at is None else "runs for later"
+            most = job.max_queue_depth
             raise TooManyRequests(
-                f"{job.max_queue_depth} {kind} of {job_key!r} wait already (max_queue_depth); try again later.",
+                f"{most} due runs of {job_key!r} wait already (max_queue_depth); try again later."
+                if wish.run_at is None
+                else f"{most} runs for later of {job_key!r} wait already (max_queue_depth); try again later.",
                 retry_after_seconds=RETRY_AFTER_SECONDS,
                 extra={"execution_id": "", "queued": 0, "deduplicated": False},
             )

@@ -15,6 +15,7 @@ from scheduler.queries.runs import RunFilter, run_list
 from tests.factories import JobFactory, QueueEntryFactory, RunFactory
 from tests.scheduler.dashboard.conftest import HTMX
 from tests.scheduler.dashboard.markup import Page
+from tests.scheduler.named_runs import ended, named_runs
 
 pytestmark = pytest.mark.django_db
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -24,28 +25,9 @@ def shown(client, path: str) -> list[str]:
     return [values["id"][4:] for values in Page(client.get(path)).all("a") if values.get("id", "").startswith("run-")]
 
 
-def ended(job, at, verdict: str = "completed", **fields) -> Run:
-    problem = None if verdict == "completed" else verdict
-    return RunFactory(job=job, scheduled_for=at, verdict=verdict, problem=problem, finished_at=at, **fields)
-
-
 @pytest.fixture
 def named(now) -> dict[str, str]:
-    """Runs by a letter each."""
-    ops = JobFactory(job_key="ops:a", tags=["eu", "night"])
-    other = JobFactory(job_key="crm:b", tags=["eu"], tenant="acme")
-    plain = JobFactory(job_key="crm:c", tenant="acme")
-    made = {
-        "a": ended(ops, now - 30 * MINUTE, runner_id="r1", attempt=1),
-        "b": ended(ops, now - 2 * HOUR, "dead", runner_id="r2", attempt=3, error="disk full: part-7"),
-        "c": ended(other, now - 3 * HOUR, "failed", kind="triggered", attempt=1, error="x" * 3990 + " Disk FULL"),
-        "d": ended(other, now - 48 * HOUR, "cancelled", kind="replay", runner_id="r1"),
-        "e": QueueEntryFactory(job=ops, attempt=2, run__scheduled_for=now - MINUTE).run,
-        "f": QueueEntryFactory(
-            job=plain, claimed=True, holder__runner__runner_id="r1", run__scheduled_for=now, run__kind="triggered"
-        ).run,
-    }
-    return {str(run.pk): letter for letter, run in made.items()}
+    return named_runs(now)
 
 
 @pytest.mark.parametrize(
