@@ -18,6 +18,7 @@ SCOPES = "tests/architecture/test_scopes.py::"
 JOBS = "tests/scheduler/dashboard/test_jobs.py::"
 NEXT = "tests/scheduler/dashboard/test_upcoming.py::"
 NOW = "tests/scheduler/dashboard/test_now.py::"
+RUNS_BULK = "tests/scheduler/dashboard/test_runs_bulk.py::"
 
 RECORDS = [
     Mutation(
@@ -190,5 +191,37 @@ RECORDS = [
         old='{% elif run.state == "completed" and run.attempt > 1 %}',
         new='{% elif run.state == "completed" and run.attempt > 9 %}',
         red=["tests/scheduler/dashboard/test_run_reasons.py::test_a_run_that_went_well_only_at_last_says_so"],
+    ),
+    Mutation(
+        name="bulk-expected-is-plain-digits",
+        mechanism="A number in other digits is refused by its field, not a fault.",
+        file="scheduler/dashboard/bulk.py",
+        old="expected.isascii() and ",
+        new="",
+        red=[RUNS_BULK + "test_nonsense_is_refused_by_its_field_and_nothing_is_done[form5-expected]"],
+    ),
+    Mutation(
+        name="bulk-expected-is-short",
+        mechanism="A number of thousands of digits is refused by its field, not a fault.",
+        file="scheduler/dashboard/bulk.py",
+        old=" and len(expected) < 10",
+        new="",
+        red=[RUNS_BULK + "test_nonsense_is_refused_by_its_field_and_nothing_is_done[5000 digits]"],
+    ),
+    Mutation(
+        name="bulk-each-once",
+        mechanism="Whoever stands in the form of many twice is one.",
+        file="scheduler/dashboard/bulk.py",
+        old="tuple(dict.fromkeys(map(bulk.id_of, texts)))",
+        new="tuple(map(bulk.id_of, texts))",
+        red=[RUNS_BULK + "test_who_stands_in_the_form_twice_is_one"],
+    ),
+    Mutation(
+        name="bulk-refusals-told-are-few",
+        mechanism="Of many refusals some are told, the others counted.",
+        file="scheduler/dashboard/bulk.py",
+        old="done.refused[:REFUSALS_TOLD]",
+        new="done.refused",
+        red=[RUNS_BULK + "test_of_many_refusals_some_are_told_and_the_others_counted"],
     ),
 ]

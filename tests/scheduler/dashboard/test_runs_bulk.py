@@ -15,6 +15,7 @@ from scheduler.queries import run_reach
 from tests.factories import JobFactory, QueueEntryFactory, RunFactory
 from tests.scheduler.dashboard.markup import Page
 
+NOBODY = "0195f9a0-0000-7000-8000-000000000000"
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
 PLACE = "2026-03-02T12:00:00.000000Z,0195f9a0-0000-7000-8000-000000000000"
@@ -104,6 +105,21 @@ def test_runs_are_done_once_more_for_the_same_instant_and_only_once(operator, de
     assert "There is nothing to do." in confirm(operator, "do=rerun&all=1&state=dead").text
 
 
+def test_who_stands_in_the_form_twice_is_one(operator, dead):
+    page = confirm(operator, "do=rerun&all=1")
+    ids = ids_in(page)
+    assert "3 runs are made once more." in Page(send(operator, page, ids=",".join([*ids, *ids]))).text
+
+
+def test_of_many_refusals_some_are_told_and_the_others_counted(operator, dead, monkeypatch):
+    monkeypatch.setattr(bulk, "REFUSALS_TOLD", 1)
+    page = confirm(operator, "do=rerun&all=1")
+    Job.objects.update(deleted_at=Job.objects.first().created_at)
+    text = Page(send(operator, page)).text
+    assert text.count("The job was deleted") == 1
+    assert "2 more were refused." in text
+
+
 def test_a_refusal_is_told_and_the_others_are_done(operator, dead, now):
     page = confirm(operator, "do=rerun&all=1")
     other = RunFactory(dead=True)
@@ -151,11 +167,17 @@ def test_what_cannot_be_done_once_more_is_not(operator, now, state):
         ({"do": "cancel"}, "ids"),
         ({"do": "cancel", "all": "1"}, "ids"),
         ({"do": "cancel", "ids": "x"}, "ids"),
-        ({"do": "cancel", "ids": "0195f9a0-0000-7000-8000-000000000000", "expected": "many"}, "expected"),
-        ({"do": "cancel", "ids": ",".join(["0195f9a0-0000-7000-8000-000000000000"] * 2001)}, "ids"),
-        ({"do": "cancel", "ids": "0195f9a0-0000-7000-8000-000000000000", "reason": "x" * 256}, "reason"),
-        ({"do": "cancel", "ids": "0195f9a0-0000-7000-8000-000000000000", "reason": "\x00"}, "reason"),
-        ({"do": "cancel", "ids": "0195f9a0-0000-7000-8000-000000000000", "kind": "odd"}, "kind"),
+        ({"do": "cancel", "ids": NOBODY, "expected": "many"}, "expected"),
+        ({"do": "cancel", "ids": NOBODY, "expected": "²"}, "expected"),
+        pytest.param(
+            {"do": "cancel", "ids": NOBODY, "expected": "9" * 5000},
+            "expected",
+            id="5000 digits",
+        ),
+        ({"do": "cancel", "ids": ",".join([NOBODY] * 2001)}, "ids"),
+        ({"do": "cancel", "ids": NOBODY, "reason": "x" * 256}, "reason"),
+        ({"do": "cancel", "ids": NOBODY, "reason": "\x00"}, "reason"),
+        ({"do": "cancel", "ids": NOBODY, "kind": "odd"}, "kind"),
     ],
 )
 def test_nonsense_is_refused_by_its_field_and_nothing_is_done(operator, dead, form, field):
