@@ -13,12 +13,13 @@ from django.db.models import Count, Min
 from runners.models import Runner, RunnerInstance
 from scheduler.domain.alerts import is_about
 from scheduler.domain.job_fields import PIN_PREFIX
-from scheduler.models import AlertRule, DeadLetter, Job, QueueEntry, Trigger
+from scheduler.models import AlertRule, Job, QueueEntry, Trigger
 from scheduler.queries.alert_exemptions import Exemptions
 from scheduler.queries.gauges import flapping_runners
 from scheduler.queries.jobs import live_jobs, planned_late
 from scheduler.queries.runners import ONLINE_SECONDS
 from scheduler.queries.trouble import pulse
+from scheduler.queries.waiting_letters import waiting_letters
 from scheduler.services.identity import FLAPPING_WINDOW
 from scheduler.services.jobs import DEFAULT_TENANT
 
@@ -90,7 +91,7 @@ def _missed(rule: AlertRule, now: datetime, exemptions: Exemptions) -> Iterator[
 
 def _dead_letters(rule: AlertRule, now: datetime, exemptions: Exemptions) -> Iterator[tuple[str, Condition]]:
     """So many letters of the rule's jobs wait together. One subject: more of them are no new cause."""
-    letters = DeadLetter.objects.filter(job__tenant=rule.tenant, job__deleted_at__isnull=True).order_by()
+    letters = waiting_letters().filter(job__tenant=rule.tenant).order_by()
     counted = letters.values_list("job__job_key", "job__tags").annotate(number=Count("pk"))
     found = {key: number for key, tags, number in counted if is_about(rule.job_glob, rule.tags, key, tags)}
     total = sum(found.values())

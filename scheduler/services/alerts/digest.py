@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.db.models import Count
 
-from scheduler.models import Alert, AlertRule, DeadLetter, Run
+from scheduler.models import Alert, AlertRule, Run
+from scheduler.queries.waiting_letters import waiting_letters
 from scheduler.services.alerts.causes import alerts_of, write_alerts
 
 AT = time(7)
@@ -35,7 +36,7 @@ def tell_of_week(rule: AlertRule, now: datetime) -> int:
 
 def week_of(tenant: str, start: datetime, end: datetime) -> dict[str, Any]:
     """Count a tenant's runs that were scheduled for [start, end) by what became of them, the jobs that failed most, its
-    letters that wait and what was told. Four queries."""
+    letters that wait (those that were replayed do not) and what was told. Four queries."""
     runs = Run.objects.filter(job__tenant=tenant, scheduled_for__gte=start, scheduled_for__lt=end).order_by()
     verdicts = dict(runs.filter(verdict__isnull=False).values_list("verdict").annotate(Count("pk")))
     bad = runs.filter(problem__in=[Run.Verdict.FAILED, Run.Verdict.DEAD]).values_list("job__job_key")
@@ -46,6 +47,6 @@ def week_of(tenant: str, start: datetime, end: datetime) -> dict[str, Any]:
         "until": end.isoformat(),
         "runs": {verdict: verdicts.get(verdict, 0) for verdict in Run.Verdict.values},
         "failing": dict(failing),
-        "dead_letters": DeadLetter.objects.filter(job__tenant=tenant, job__deleted_at__isnull=True).count(),
+        "dead_letters": waiting_letters().filter(job__tenant=tenant).count(),
         "alerts": dict(told.values_list("state").annotate(Count("pk"))),
     }

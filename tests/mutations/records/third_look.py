@@ -31,7 +31,7 @@ RECORDS = [
         edits=[
             Edit(LOOKS, "claimed.filter(job__tenant=rule.tenant, ", "claimed.filter("),
             Edit(LOOKS, "running = live_jobs(rule.tenant)", "running = live_jobs(None)"),
-            Edit(LOOKS, "DeadLetter.objects.filter(job__tenant=rule.tenant, ", "DeadLetter.objects.filter("),
+            Edit(LOOKS, "waiting_letters().filter(job__tenant=rule.tenant)", "waiting_letters()"),
             Edit(LOOKS, "Job.objects.filter(tenant=rule.tenant, ", "Job.objects.filter("),
         ],
         red=[f"{OF_ITS_TENANT}[{kind}]" for kind in ("missed", "overran", "dead_letters", "no_runner")],
@@ -51,7 +51,7 @@ RECORDS = [
         mechanism="A digest counts the letters and the alerts of its tenant alone.",
         edits=[
             Edit(DIGEST, "Alert.objects.filter(tenant=tenant, ", "Alert.objects.filter("),
-            Edit(DIGEST, "DeadLetter.objects.filter(job__tenant=tenant, ", "DeadLetter.objects.filter("),
+            Edit(DIGEST, "waiting_letters().filter(job__tenant=tenant)", "waiting_letters()"),
         ],
         red=[WHOSE + "test_a_week_is_of_one_tenant"],
     ),

@@ -102,6 +102,8 @@ def test_a_fire_that_nobody_planned_is_missed_too(now):
 def test_letters_are_told_from_their_threshold_on_and_once_while_they_are_that_many(now):
     rule_of("dead_letters", now, threshold=2, job_glob="a:*")
     letters = [DeadLetterFactory(job=JobFactory(job_key="a:b"))]
+    replayed = DeadLetterFactory(job=letters[0].job)
+    RunFactory(job=replayed.job, kind="replay", replay_of=replayed.run)
     DeadLetterFactory(job=JobFactory(job_key="b:b"))
     watch(now)
     assert told() == []
@@ -115,7 +117,7 @@ def test_letters_are_told_from_their_threshold_on_and_once_while_they_are_that_m
         delete_letter(letter.pk, now, SYSTEM)
     watch(now + 3 * MINUTE)
     assert told() == [("dead_letters", ""), ("recovered", "")]
-    assert DeadLetter.objects.count() == 2
+    assert DeadLetter.objects.count() == 3
 
 
 def test_a_runner_that_flaps_is_told_to_the_rules_of_its_tenant(now):
