@@ -28,22 +28,23 @@ CAUSES = 500
 STEPS = 3
 """So often a channel that does not answer is tried again in the first minute: after 10 s, 20 s more, 40 s more."""
 NOISE, LEAST_MS = 2.0, 10.0
-PATIENCE_SECONDS = 30
+REAPS_EVERY = 5.0
+PATIENCE_SECONDS = 60
 """With senders that have the machine for themselves, for what they did not get done beside the claims."""
 
 
 def send(stop: Event) -> None:
-    """What the reaper's chore and its thread do about alerts, until it is told to stop."""
-    from croniq_site.kernel.clock import DatabaseClock
+    """What a reaper does about alerts, its chore and its thread, until it is told to stop."""
+    from croniq_site.kernel.stop import StopToken
     from scheduler.services.alerts import transports
-    from scheduler.services.alerts.deliver import deliver_next
     from scheduler.services.alerts.watch import watch
+    from scheduler.workers.alerter import AlertThread
 
     transports.SECONDS_MOST = 2.0
-    while not stop.is_set():
-        watch(now())
-        if not deliver_next(DatabaseClock()):
-            stop.wait(0.1)
+    with AlertThread(StopToken()):
+        while not stop.is_set():
+            watch(now())
+            stop.wait(REAPS_EVERY)
 
 
 def make_rules(urls: list[str]) -> None:

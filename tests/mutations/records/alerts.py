@@ -26,6 +26,14 @@ RECORDS = [
         database="postgresql",
     ),
     Mutation(
+        name="senders-of-alerts-rest",
+        mechanism="A sender rests between two alerts: a storm of them does not take the cores from claims.",
+        file="scheduler/workers/alerter.py",
+        old="return REST_SECONDS if deliver_next",
+        new="return 0.0 if deliver_next",
+        red=[DELIVERY + "test_a_sender_rests_between_alerts_and_longer_where_there_are_none"],
+    ),
+    Mutation(
         name="alert-with-the-verdict",
         mechanism="An alert is written in the transaction in which a run fails for good.",
         file="scheduler/services/queue.py",

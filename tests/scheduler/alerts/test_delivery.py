@@ -17,6 +17,7 @@ from scheduler.domain.alerts import ATTEMPTS_MOST, wait_after
 from scheduler.models import Alert, AlertChannel, AlertRule
 from scheduler.services.alerts import transports
 from scheduler.services.alerts.deliver import LEASE, claim_alert, deliver_next, record_failure, record_success
+from scheduler.workers.alerter import PAUSE_SECONDS, REST_SECONDS, pass_once
 from tests.factories import AlertChannelFactory, AlertFactory, AlertRuleFactory
 from tests.support.polling import poll_until
 from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock, together
@@ -197,6 +198,13 @@ def test_what_comes_of_an_attempt_is_written_with_the_instant_at_which_it_was_ov
     assert deliver_next(clock)
     alert.refresh_from_db()
     assert (alert.began_at, alert.finished_at) == (again, again + MINUTE)
+
+
+def test_a_sender_rests_between_alerts_and_longer_where_there_are_none(now, hook):
+    AlertFactory(rule=to(hook))
+    clock = ManualClock(now)
+    assert pass_once(clock) == REST_SECONDS > 0, "a storm of alerts takes the cores from claims"
+    assert pass_once(clock) == PAUSE_SECONDS
 
 
 def test_without_a_mail_server_the_log_says_so(now, settings):
