@@ -19,10 +19,10 @@ from scheduler.queries.gauges import (
     Tallied,
     capability_runners,
     flapping_runners,
-    last_ticks,
 )
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.runners import runner_counts
+from scheduler.queries.trouble import pulse
 from scheduler.services.maintenance import MAINTENANCE
 from scheduler.services.pause import PAUSED
 from scheduler.services.planning import DOWNTIME
@@ -107,7 +107,7 @@ def of_site(now: datetime, version: str) -> Iterator[Metric]:
     yield _gauge("queue_oldest_age_seconds", "How long the oldest due, unclaimed run has been due.", age)
     yield _gauge("dead_letters", "Dead letters that are kept.", DeadLetter.objects.count())
     yield _gauge("maintenance", "1 while all dispatch is held.", int(current_maintenance() is not None))
-    ticks = last_ticks()
+    ticks = pulse(now).ticks
     for kind, name in (("materialize", "materializer"), ("reap", "reaper")):
         text = f"When a {name} last finished a pass; absent if none ever did."
         family = GaugeMetricFamily(f"croniq_{name}_last_tick_timestamp_seconds", text)

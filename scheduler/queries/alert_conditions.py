@@ -47,7 +47,7 @@ def conditions(rule: AlertRule, now: datetime, exemptions: Exemptions) -> Found:
 
 def _silent(rule: AlertRule, now: datetime, exemptions: Exemptions) -> Iterator[tuple[str, Condition]]:
     """No materializer has finished a pass. Each silence is another one: its subject is when it began."""
-    since = max(pulse().ticks.get("materialize") or rule.created_at, rule.created_at)
+    since = _not_before(rule, pulse(now).ticks.get("materialize") or rule.created_at, now)
     is_ripe = now - since > exemptions.grace_of(rule, "")
     yield since.isoformat(), Condition(since, detail={"since": _said(since)}, is_ripe=is_ripe)
 
@@ -136,7 +136,13 @@ def _no_runner(rule: AlertRule, now: datetime, exemptions: Exemptions) -> Iterat
         since = seen.get(name, made[name])
         if now - since > timedelta(seconds=ONLINE_SECONDS):
             detail = {"capability": name, "since": _said(since), "jobs": wanted[name][:MOST_NAMED]}
-            yield name, Condition(since, detail=detail, is_ripe=now - max(since, rule.created_at) > grace)
+            yield name, Condition(since, detail=detail, is_ripe=now - _not_before(rule, since, now) > grace)
+
+
+def _not_before(rule: AlertRule, since: datetime, now: datetime) -> datetime:
+    """What a rule tells of has lasted since it was made at most; one that was made by a clock which was set back since
+    does not say when that was."""
+    return max(since, rule.created_at) if rule.created_at <= now else since
 
 
 def _said(at: datetime) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, Max, OuterRef, Sum
+from django.db.models import Exists, OuterRef, Sum
 
-from runners.models import Heartbeat, Runner, RunnerInstance
+from runners.models import Runner, RunnerInstance
 from scheduler.domain.job_fields import PIN_PREFIX
 from scheduler.models import Job, Lane, Tally
 from scheduler.queries.jobs import OVERDUE_AFTER, fires_beyond
@@ -95,9 +95,3 @@ def runners_having(
         count = having[tenant, name] + having[None, name]
         found[name] = min(count, found.get(name, count))
     return found
-
-
-def last_ticks() -> dict[str, datetime]:
-    """Return, by kind of process, when one of it last finished a pass."""
-    ticks = Heartbeat.objects.filter(kind__in=["materialize", "reap"]).values("kind").annotate(at=Max("tick_at"))
-    return {kind: at for kind, at in ticks.values_list("kind", "at") if at is not None}

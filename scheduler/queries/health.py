@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Max
-
-from runners.models import Heartbeat
 from scheduler.models import QueueEntry
 from scheduler.queries.runners import runner_counts
+from scheduler.queries.trouble import pulse
 
 
 @dataclass(frozen=True)
@@ -30,5 +28,5 @@ def site_health(now: datetime) -> Health:
         runners_stale=runners["stale"],
         runners_dead=runners["dead"],
         queued=QueueEntry.objects.filter(state__in=waiting, available_at__lte=now).count(),
-        scheduler_last_tick_at=Heartbeat.objects.filter(kind="materialize").aggregate(at=Max("tick_at"))["at"],
+        scheduler_last_tick_at=pulse(now).ticks.get("materialize"),
     )

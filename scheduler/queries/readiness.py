@@ -9,8 +9,7 @@ from django.db import Error
 
 from croniq_site.kernel.clock import Clock
 from croniq_site.kernel.migrated import lacking_migrations
-from scheduler.queries.gauges import last_ticks
-from scheduler.queries.trouble import SILENT
+from scheduler.queries.trouble import SILENT, pulse
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def readiness(clock: Clock) -> Readiness:
     except Error:
         return Readiness(False, None, Tick(None), Tick(None))
     try:
-        ticks = last_ticks()
+        ticks = pulse(now).ticks
     except Error:  # the tables of another version, or gone since
         ticks = {}
     return Readiness(True, lacking, _tick(ticks.get("materialize"), now), _tick(ticks.get("reap"), now))

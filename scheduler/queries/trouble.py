@@ -30,13 +30,11 @@ class Pulse:
     ticks: dict[str, datetime]
 
 
-def pulse(now: datetime | None = None) -> Pulse:
-    """One query. At ``now`` signs from well after it are none: the clock was set back since, and whoever lives gives
-    others at once."""
-    is_running, is_worker = Q(ended_at__isnull=True), Q(kind__in=["materialize", "reap"])
-    if now is not None:
-        is_running &= Q(beat_at__lte=now + SILENT)
-        is_worker &= Q(tick_at__lte=now + SILENT)
+def pulse(now: datetime) -> Pulse:
+    """One query. Signs from well after ``now`` are none: the clock was set back since, and whoever lives gives others
+    at once."""
+    is_running = Q(ended_at__isnull=True, beat_at__lte=now + SILENT)
+    is_worker = Q(kind__in=["materialize", "reap"], tick_at__lte=now + SILENT)
     kinds = Heartbeat.objects.order_by().values("kind")
     rows = kinds.annotate(beat=Max("beat_at", filter=is_running), tick=Max("tick_at", filter=is_worker))
     found = {kind: (beat, tick) for kind, beat, tick in rows.values_list("kind", "beat", "tick")}

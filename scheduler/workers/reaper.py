@@ -12,6 +12,7 @@ from runners.services.audit_retention import drop_old_events
 from scheduler.services.admit import admit
 from scheduler.services.alerts.causes import drop_old_alerts
 from scheduler.services.alerts.watch import watch
+from scheduler.services.clock_set_back import forget_the_future
 from scheduler.services.finish import time_out
 from scheduler.services.maintenance import end_expired_maintenance
 from scheduler.services.missed import skip_missed
@@ -53,6 +54,7 @@ def _leases(now: datetime, limit: int) -> int:
 
 
 CHORES: dict[str, Callable[[datetime, int], int]] = {
+    "clock": forget_the_future,  # before all that goes by signs of life
     "missed_fires": skip_missed,
     "leases": _leases,
     "deadlines": time_out,
@@ -80,7 +82,7 @@ CHORES: dict[str, Callable[[datetime, int], int]] = {
 
 
 def run_once(now: datetime, limit: int = WRITE_BATCH_ROWS) -> ReapPass:
-    """Do a batch of every chore, leases first. A database that is away ends the pass (the caller backs off)."""
+    """Do a batch of every chore, in their order. A database that is away ends the pass (the caller backs off)."""
     done: dict[str, int] = {}
     failed: list[str] = []
     for name, chore in CHORES.items():

@@ -446,6 +446,7 @@ def _stray_slot(now):
 
 
 CHORES = {
+    "clock": (lambda now: HeartbeatFactory(beat_at=now + DAY), ["site.clock_set_back"]),
     "missed_fires": (_stopped, ["site.outage", "run.skipped"]),
     "leases": (_last_claim, ["run.lost", "run.buried"]),
     "pauses": (lambda now: pause_job(make_job(now).job_key, now, until=now + MINUTE), ["job.resumed"]),

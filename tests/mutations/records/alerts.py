@@ -64,8 +64,8 @@ RECORDS = [
         name="alert-silence-by-passes",
         mechanism="A materializer lives by the passes that it finishes, and no other process counts.",
         file=LOOKS,
-        old='pulse().ticks.get("materialize")',
-        new="max(pulse().ticks.values(), default=None)",
+        old='pulse(now).ticks.get("materialize")',
+        new="max(pulse(now).ticks.values(), default=None)",
         red=[CAUSES + "test_one_materializer_of_many_is_enough_and_other_processes_are_none"],
     ),
     Mutation(

@@ -1,4 +1,4 @@
-"""What earlier looks had left: letters that were replayed."""
+"""What earlier looks had left: letters that were replayed, clocks that are set back."""
 
 from tests.mutations.record import Edit, Mutation
 
@@ -6,6 +6,8 @@ DIGEST = "scheduler/services/alerts/digest.py"
 LOOKS = "scheduler/queries/alert_conditions.py"
 CONDITIONS = "tests/scheduler/alerts/test_conditions.py::"
 WHOSE = "tests/scheduler/alerts/test_whose.py::"
+SET_BACK = "tests/scheduler/workers/test_clock_set_back.py::"
+CLOCK = "scheduler/services/clock_set_back.py"
 
 RECORDS = [
     Mutation(
@@ -17,6 +19,63 @@ RECORDS = [
         red=[
             WHOSE + "test_a_week_is_of_one_tenant",
             CONDITIONS + "test_letters_are_told_from_their_threshold_on_and_once_while_they_are_that_many",
+        ],
+    ),
+    Mutation(
+        name="left-clock-set-back-is-mended",
+        mechanism="What was seen in an hour to come is taken for as long ago as it was.",
+        file="scheduler/workers/reaper.py",
+        old='    "clock": forget_the_future,  # before all that goes by signs of life\n',
+        new="",
+        red=[
+            SET_BACK + "test_a_dead_scheduler_is_told_of_after_the_grace_and_one_that_lives_is_not",
+            SET_BACK + "test_a_dead_runner_is_dead_and_what_it_held_is_lost_after_its_lease",
+        ],
+        quick=True,
+    ),
+    Mutation(
+        name="left-clock-moves-and-does-not-touch",
+        mechanism="What was long before the last sign of life is as long before it afterwards.",
+        file=CLOCK,
+        old="update(**{column: F(column) - step})",
+        new="update(**{column: later})",
+        red=[
+            SET_BACK + "test_a_runner_that_was_taken_over_often_long_ago_does_not_flap",
+            SET_BACK + "test_a_channel_is_tried_and_an_alert_is_sent_when_they_were_due",
+        ],
+    ),
+    Mutation(
+        name="left-clock-moves-leases",
+        mechanism="Leases that the clock as it was has given end with it; a claim's time and deadline too.",
+        file=CLOCK,
+        old="    _move_claims(later, step, limit)\n",
+        new="",
+        red=[SET_BACK + "test_a_dead_runner_is_dead_and_what_it_held_is_lost_after_its_lease"],
+    ),
+    Mutation(
+        name="left-clock-leaves-snoozes",
+        mechanism="What a snooze holds back is held until the instant that was named.",
+        file=CLOCK,
+        old='(Alert.objects.filter(held=""), "next_at")',
+        new='(Alert.objects.all(), "next_at")',
+        red=[SET_BACK + "test_a_channel_is_tried_and_an_alert_is_sent_when_they_were_due"],
+    ),
+    Mutation(
+        name="left-clock-slack",
+        mechanism="What one server sees later than another is no clock that was set back.",
+        file=CLOCK,
+        old="last - now <= SILENT",
+        new="last <= now",
+        red=[SET_BACK + "test_it_is_audited_once_and_less_than_one_server_sees_later_than_another_is_no_step"],
+    ),
+    Mutation(
+        name="left-ticks-to-come-are-none",
+        mechanism="`/ready`, `/health` and `/metrics` take no pass in an hour to come for one.",
+        file="scheduler/queries/trouble.py",
+        old=", tick_at__lte=now + SILENT)",
+        new=")",
+        red=[
+            "tests/scheduler/metrics/test_ready.py::test_a_pass_in_an_hour_to_come_is_none_also_where_no_reaper_mends_that"
         ],
     ),
 ]

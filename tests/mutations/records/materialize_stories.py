@@ -118,7 +118,7 @@ RECORDS = [
         mechanism="A process that is silent, or ended, is not alive.",
         edits=[
             Edit("scheduler/queries/trouble.py", "        elif now - at > SILENT:\n", "        elif False:\n"),
-            Edit("scheduler/queries/trouble.py", "Q(ended_at__isnull=True)", "Q()"),
+            Edit("scheduler/queries/trouble.py", "Q(ended_at__isnull=True, ", "Q("),
         ],
         red=[DOCTOR + "test_a_process_that_is_not_there_or_silent_is_told"],
     ),

@@ -1,6 +1,6 @@
 """The pages for what was missed, for budgets and for the audit, the demonstration data, and what pages ask."""
 
-from tests.mutations.record import Mutation
+from tests.mutations.record import Edit, Mutation
 
 MISSED = "tests/scheduler/dashboard/test_missed.py::"
 BUDGETS = "tests/scheduler/dashboard/test_budgets.py::"
@@ -14,9 +14,14 @@ RECORDS = [
     Mutation(
         name="banner-clock-set-back",
         mechanism="Signs of life from before the database's clock was set back hide no worker that stands still.",
-        file="scheduler/queries/trouble.py",
-        old="        is_running &= Q(beat_at__lte=now + SILENT)\n        is_worker &= Q(tick_at__lte=now + SILENT)\n",
-        new="        pass\n",
+        edits=[
+            Edit(
+                "scheduler/queries/trouble.py",
+                "Q(ended_at__isnull=True, beat_at__lte=now + SILENT)",
+                "Q(ended_at=None)",
+            ),
+            Edit("scheduler/queries/trouble.py", ", tick_at__lte=now + SILENT)", ")"),
+        ],
         red=["tests/scheduler/dashboard/test_frame.py::test_signs_of_life_from_before_a_clock_was_set_back_are_none"],
     ),
     Mutation(

@@ -9,8 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from croniq_site.kernel.database import adapted
-from scheduler.queries.gauges import flapping_runners, last_ticks
+from scheduler.queries.gauges import flapping_runners
 from scheduler.queries.runners import runner_counts
+from scheduler.queries.trouble import pulse
 from scheduler.sql import gauges
 from tests.factories import NOW, JobFactory, TriggerFactory
 from tests.scheduler.metrics.scrapes import scraped
@@ -66,7 +67,7 @@ def test_a_jobs_last_success_is_read_from_its_newest_run_backwards(name):
     [
         (lambda: flapping_runners(NOW), {"instance_deposed_by_time", "instance_by_deposed_at"}),
         (lambda: runner_counts(NOW), {"runner_by_last_poll"}),
-        (lambda: last_ticks(), {"heartbeat_by_kind"}),
+        (lambda: pulse(NOW), {"heartbeat_by_kind"}),
     ],
     ids=["flapping", "runners", "ticks"],
 )

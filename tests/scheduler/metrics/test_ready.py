@@ -13,8 +13,10 @@ from rest_framework.test import APIClient
 
 from croniq_site.kernel.clock import DatabaseClock
 from runners.api import authentication
+from scheduler.queries.health import site_health
 from scheduler.queries.trouble import PROCESSES
 from tests.factories import HeartbeatFactory
+from tests.scheduler.metrics.scrapes import scraped
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +49,15 @@ def test_all_is_well(at_work):
         },
     )
     assert asked("/ready?workers=1")[0] == 200
+
+
+def test_a_pass_in_an_hour_to_come_is_none_also_where_no_reaper_mends_that(at_work, now, clock):
+    """The clock was set back."""
+    clock.set(now - timedelta(hours=1))
+    checks = asked()[1]["checks"]
+    assert {name: checks[name]["ok"] for name in ("materializer", "reaper")} == {"materializer": False, "reaper": False}
+    assert site_health(clock.now()).scheduler_last_tick_at is None
+    assert scraped().value("croniq_materializer_last_tick_timestamp_seconds") is None
 
 
 def test_a_silent_worker_is_named_and_takes_no_server_away_unless_asked_for(at_work, clock):
