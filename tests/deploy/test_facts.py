@@ -16,6 +16,7 @@ from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 from django.urls import resolve
 
+from croniq_site.kernel.tracing import wanted_exporter
 from tests.architecture.tree import PACKAGES, files, name
 from tests.deploy.files import COMPOSE, DEPLOY, MANIFESTS, ROOT, UNITS, Unit, command_of, containers, stages
 
@@ -47,6 +48,44 @@ def test_the_example_of_settings_is_one_that_croniq_starts_with(tmp_path):
         check=False,
     )
     assert done.stdout.strip() == "['croniq.example', 'localhost'] 1000", done.stderr
+
+
+TRACES = {
+    "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES",
+    "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG",
+}  # fmt: skip
+
+
+def test_the_example_asks_for_traces_once_a_line_of_it_does():
+    text = (DEPLOY / ".env.example").read_text()
+    assert set(re.findall(r"^#(OTEL_[A-Z_]+)=", text, re.MULTILINE)) == TRACES
+    asked = dict(re.findall(r"^#(OTEL_[A-Z_]+)=(.*)$", text, re.MULTILINE))
+    assert wanted_exporter(asked) == "otlp"
+    assert wanted_exporter({name: value for name, value in asked.items() if not name.endswith("ENDPOINT")}) is None
+
+
+def test_every_process_that_makes_spans_is_given_what_asks_for_them():
+    for compose in COMPOSE.values():
+        for service, content in compose["services"].items():
+            if service != "postgres":
+                # Without a value: what is not set outside is not set inside.
+                assert {name for name in TRACES if content["environment"].get(name, "") is None} == TRACES, service
+    (config,) = [m for m in MANIFESTS if m["kind"] == "ConfigMap" and m["metadata"]["name"] == "croniq-otel"]
+    assert wanted_exporter(config["data"]) is None
+    commented = set(re.findall(r"^  (?:# )?(OTEL_[A-Z_]+):", (DEPLOY / "kubernetes/config.yaml").read_text(), re.M))
+    assert commented == TRACES - {"OTEL_EXPORTER_OTLP_HEADERS"}  # which hold a key
+    for _, container in containers():
+        if container["name"] != "migrate":
+            sources = container["envFrom"]
+            assert {"configMapRef": {"name": "croniq-otel"}} in sources, container["name"]
+            assert {"secretRef": {"name": "croniq-otel", "optional": True}} in sources
+    for path in UNITS:
+        unit = Unit(path)
+        if unit.has_section("Service"):
+            assert unit["Service"]["EnvironmentFile"].lstrip("-") in (
+                "/etc/croniq/croniq.env",
+                "/etc/croniq/runner.env",
+            )
 
 
 def told() -> list[tuple[str, list[str]]]:
@@ -98,7 +137,7 @@ def test_ports_agree():
 
 
 def test_probes_ask_what_there_is_by_a_name_that_is_answered():
-    (config,) = [manifest for manifest in MANIFESTS if manifest["kind"] == "ConfigMap"]
+    (config,) = [m for m in MANIFESTS if m["kind"] == "ConfigMap" and m["metadata"]["name"] == "croniq"]
     hosts = config["data"]["CRONIQ_ALLOWED_HOSTS"].split(",")
     probes = [probe for _, container in containers() for key, probe in container.items() if key.endswith("Probe")]
     assert {probe["httpGet"]["path"] for probe in probes} == {"/ready", "/version"}

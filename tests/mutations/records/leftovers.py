@@ -1,4 +1,4 @@
-"""What earlier looks had left: letters that were replayed, clocks that are set back."""
+"""What earlier looks had left: letters that were replayed, clocks that are set back, traces of deployments."""
 
 from tests.mutations.record import Edit, Mutation
 
@@ -63,9 +63,10 @@ RECORDS = [
     Mutation(
         name="left-clock-slack",
         mechanism="What one server sees later than another is no clock that was set back.",
-        file=CLOCK,
-        old="last - now <= SILENT",
-        new="last <= now",
+        edits=[
+            Edit(CLOCK, "last - now <= SILENT", "last <= now"),
+            Edit(CLOCK, "last - now, now + SILENT", "last - now, now"),
+        ],
         red=[SET_BACK + "test_it_is_audited_once_and_less_than_one_server_sees_later_than_another_is_no_step"],
     ),
     Mutation(
@@ -77,5 +78,13 @@ RECORDS = [
         red=[
             "tests/scheduler/metrics/test_ready.py::test_a_pass_in_an_hour_to_come_is_none_also_where_no_reaper_mends_that"
         ],
+    ),
+    Mutation(
+        name="left-deployments-pass-traces-on",
+        mechanism="Every process of a deployment is given the variables that ask for traces.",
+        file="deploy/compose/postgres.yml",
+        old="    environment:\n      <<: *otel\n      CRONIQ_RUNNER_KEY_FILE",
+        new="    environment:\n      CRONIQ_RUNNER_KEY_FILE",
+        red=["tests/deploy/test_facts.py::test_every_process_that_makes_spans_is_given_what_asks_for_them"],
     ),
 ]
