@@ -8,7 +8,7 @@ from difflib import get_close_matches
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from croniq_site.configuration import names, secret
+from croniq_site.configuration import names, secret, text_of
 from runners.domain.keys import DeclaredClient, declared_key, fault_of_chosen
 from runners.domain.scopes import SCOPES, unknown_scopes
 
@@ -53,7 +53,7 @@ def _client(env: environ.Env, variable: str, name: str) -> DeclaredClient:
     for raw_key in raw_keys:
         if fault := fault_of_chosen(raw_key):
             raise ImproperlyConfigured(f"{variable}_KEY: {fault}")
-    tenant = env.str(f"{variable}_TENANT", default="").strip() or None
+    tenant = text_of(env, f"{variable}_TENANT")
     if tenant is not None and not _SLUG.fullmatch(tenant):
         raise ImproperlyConfigured(f"{variable}_TENANT: {tenant!r} is not 1 to 63 of a-z, 0-9, - and _.")
     keys = dict.fromkeys(declared_key(raw_key) for raw_key in raw_keys)

@@ -5,8 +5,6 @@ Nonsense is refused at start, by the name of the variable. Every secret has a tw
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 
 import environ
@@ -18,15 +16,17 @@ from croniq_site.configuration import (
     database_from_url,
     duration_seconds,
     flag,
+    folder,
     hosts,
     limit,
     mail_address,
-    names,
     networks,
     origins,
     rate,
     retention_seconds,
     secret,
+    secret_key_in,
+    served_names,
     smtp_server,
     zone_name,
 )
@@ -35,7 +35,7 @@ from croniq_site.people.configuration import oidc_from
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
-DATA_DIR = Path(env.str("CRONIQ_DATA_DIR", default=str(BASE_DIR / "data"))).expanduser()
+DATA_DIR = folder(env, "CRONIQ_DATA_DIR", default=BASE_DIR / "data")
 DEBUG = flag(env, "CRONIQ_DEBUG", default=False)
 # Cookies, redirects and HSTS for https. Off only for a server that is reached over plain http on a trusted network.
 HTTPS = flag(env, "CRONIQ_HTTPS", default=not DEBUG)
@@ -44,34 +44,21 @@ HTTPS = flag(env, "CRONIQ_HTTPS", default=not DEBUG)
 def _secret_key() -> str:
     """Return the configured key, else the one generated once into the data directory (mode 0600)."""
     configured = secret(env, "CRONIQ_SECRET_KEY")
-    if configured:
-        if len(configured) < 32:
-            raise ImproperlyConfigured("CRONIQ_SECRET_KEY: a key of fewer than 32 characters can be guessed.")
-        return configured
-    path = DATA_DIR / "secret_key"
-    try:
-        DATA_DIR.mkdir(parents=True, exist_ok=True)
-        # O_EXCL: of two processes that start together one writes; the link makes the whole key appear at once.
-        part = DATA_DIR / f".secret_key.{os.getpid()}"
-        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(64))
+    if not configured:
         try:
-            os.link(part, path)
-        except FileExistsError:
-            pass
-        finally:
-            part.unlink()
-        return path.read_text().strip()
-    except OSError as error:
-        raise ImproperlyConfigured(
-            f"CRONIQ_DATA_DIR: {DATA_DIR} cannot be written ({error.strerror}). "
-            "Name a directory of this user's, or set CRONIQ_SECRET_KEY."
-        ) from None
+            return secret_key_in(DATA_DIR)
+        except OSError as error:
+            raise ImproperlyConfigured(
+                f"CRONIQ_DATA_DIR: {DATA_DIR} cannot be written ({error.strerror}). "
+                "Name a directory of this user's, or set CRONIQ_SECRET_KEY."
+            ) from None
+    if len(configured) < 32:
+        raise ImproperlyConfigured("CRONIQ_SECRET_KEY: a key of fewer than 32 characters can be guessed.")
+    return configured
 
 
 SECRET_KEY = _secret_key()
-ALLOWED_HOSTS = names(env, "CRONIQ_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+ALLOWED_HOSTS = served_names(env, "CRONIQ_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = origins(env, "CRONIQ_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [

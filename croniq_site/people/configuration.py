@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from croniq_site.configuration import names, secret
+from croniq_site.configuration import names, secret, text_of
 from runners.domain.roles import ADMIN, OPERATOR, VIEWER
 
 NAMES = (
@@ -43,16 +43,16 @@ class Oidc:
 
 def oidc_from(env: environ.Env) -> Oidc | None:
     """Read the provider. Raises ImproperlyConfigured with the name of the variable."""
-    if not any(env.str(f"CRONIQ_OIDC_{name}", default="").strip() for name in NAMES):
+    if not any(text_of(env, f"CRONIQ_OIDC_{name}") for name in NAMES):
         return None
-    issuer = env.str("CRONIQ_OIDC_ISSUER", default="").strip().rstrip("/")
+    issuer = (text_of(env, "CRONIQ_OIDC_ISSUER") or "").rstrip("/")
     address = urlsplit(issuer)
     if address.scheme != "https" and (address.scheme, address.hostname) not in (
         ("http", "127.0.0.1"),
         ("http", "localhost"),
     ):
         raise ImproperlyConfigured(f"CRONIQ_OIDC_ISSUER: {issuer!r} is not the https:// address of an OpenID provider.")
-    client_id = env.str("CRONIQ_OIDC_CLIENT_ID", default="").strip()
+    client_id = text_of(env, "CRONIQ_OIDC_CLIENT_ID") or ""
     client_secret = secret(env, "CRONIQ_OIDC_CLIENT_SECRET")
     for name, value in (("CLIENT_ID", client_id), ("CLIENT_SECRET", client_secret)):
         if not value:
@@ -65,7 +65,7 @@ def oidc_from(env: environ.Env) -> Oidc | None:
         issuer,
         client_id,
         client_secret or "",
-        env.str("CRONIQ_OIDC_NAME", default="").strip() or "single sign-on",
-        env.str("CRONIQ_OIDC_GROUPS_CLAIM", default="").strip(),
+        text_of(env, "CRONIQ_OIDC_NAME") or "single sign-on",
+        text_of(env, "CRONIQ_OIDC_GROUPS_CLAIM") or "",
         tuple(roles),
     )

@@ -29,6 +29,16 @@ def _end(pid: int) -> None:
         assert cursor.fetchone() == (True,)
 
 
+@pytest.mark.django_db
+def test_the_driver_is_told_when_to_take_a_silent_server_for_dead(database):
+    if database != "postgresql":
+        pytest.skip("SQLite's connections have no other end")
+    connection.ensure_connection()
+    used = connection.connection.info.get_parameters()
+    assert {"connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count"} <= set(used)
+    assert int(used["tcp_user_timeout"]) < 60_000
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_connection_that_was_ended_while_nobody_used_it_costs_no_request(database):
     if database != "postgresql":

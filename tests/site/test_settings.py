@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import stat
 import subprocess
 import sys
@@ -27,12 +28,18 @@ def environment(monkeypatch):
     return environ.Env()
 
 
-def start(tmp_path, expression="s.DEBUG", **variables):
+def _writes_no_file():
+    """As on a disk that is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def start(tmp_path, expression="s.DEBUG", *, preexec_fn=None, **variables):
     """Import the settings in a fresh process and return it, ended."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("CRONIQ_", "DATABASE_URL", "DJANGO_"))}
     return subprocess.run(
         [sys.executable, "-c", SHOW.format(expression)],
         env={**kept, "CRONIQ_DATA_DIR": str(tmp_path / "data"), **variables},
+        preexec_fn=preexec_fn,
         capture_output=True,
         text=True,
         timeout=60,
@@ -121,6 +128,60 @@ def test_the_secret_key_is_made_once_also_by_processes_that_start_together_and_o
     path = tmp_path / "data" / "secret_key"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [p.name for p in path.parent.iterdir()] == ["secret_key"]
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700  # what is made in it has the umask's mode: the database
+
+
+def test_on_a_disk_that_is_full_a_key_that_is_there_does_and_one_that_cannot_be_made_leaves_nothing(tmp_path):
+    """Who would make room with `manage.py prune` must get so far."""
+    refused = start(tmp_path, "s.SECRET_KEY", preexec_fn=_writes_no_file)
+    assert "CRONIQ_DATA_DIR: " in refused.stderr.strip().splitlines()[-1]
+    assert list((tmp_path / "data").iterdir()) == []
+    (tmp_path / "data" / "secret_key").write_text("k" * 50)
+    assert start(tmp_path, "s.SECRET_KEY", preexec_fn=_writes_no_file).stdout.strip() == "k" * 50
+
+
+@pytest.mark.parametrize("value", ["$HOME", "$croniq$", "$"])
+def test_a_value_that_begins_with_a_dollar_is_itself_and_names_no_other_variable(environment, monkeypatch, value):
+    monkeypatch.setenv("CRONIQ_SECRET_KEY", value)
+    assert configuration.secret(environment, "CRONIQ_SECRET_KEY") == value
+    monkeypatch.setenv("DATABASE_URL", value)
+    with pytest.raises(ImproperlyConfigured, match=r"^DATABASE_URL: "):
+        configuration.database_from_url(environment, default_path=Path("/x"))
+
+
+@pytest.mark.parametrize(
+    ("read", "good", "bad"),
+    [
+        (
+            configuration.served_names,
+            "croniq.example,localhost,127.0.0.1,[::1],.example.org,*,my_host",
+            ["https://croniq.example", "croniq.example:4000", "::1", "croniq.example/", "two hosts", "*.example.org"],
+        ),
+        (
+            configuration.origins,
+            "https://croniq.example,http://localhost:4000,https://*.example.org",
+            ["croniq.example", "https://croniq.example/", "https://croniq.example/x", "https://", "https://me@x"],
+        ),
+    ],
+)
+def test_names_that_would_answer_nobody_are_refused(environment, monkeypatch, read, good, bad):
+    options = {} if read is configuration.origins else {"default": ["localhost"]}
+    monkeypatch.setenv("CRONIQ_X", good)
+    assert read(environment, "CRONIQ_X", **options) == good.split(",")
+    for text in bad:
+        monkeypatch.setenv("CRONIQ_X", f"{good},{text}")
+        with pytest.raises(ImproperlyConfigured, match=rf"^CRONIQ_X: {re.escape(repr(text))}"):
+            read(environment, "CRONIQ_X", **options)
+
+
+def test_a_data_directory_is_the_same_wherever_a_command_is_started(environment, monkeypatch):
+    default = Path("/somewhere/data")
+    for given, place in [("", default), ("/var/lib/croniq", Path("/var/lib/croniq")), ("~/x", Path.home() / "x")]:
+        monkeypatch.setenv("CRONIQ_DATA_DIR", given)
+        assert configuration.folder(environment, "CRONIQ_DATA_DIR", default=default) == place
+    monkeypatch.setenv("CRONIQ_DATA_DIR", "data")
+    with pytest.raises(ImproperlyConfigured, match=r"^CRONIQ_DATA_DIR: 'data'"):
+        configuration.folder(environment, "CRONIQ_DATA_DIR", default=default)
 
 
 def test_production_is_the_default_and_debug_must_be_asked_for(tmp_path):
@@ -142,6 +203,18 @@ def test_the_database_is_sqlite_in_the_data_directory_unless_told_otherwise(envi
         5433,
         "jobs",
     )
+    monkeypatch.setenv("DATABASE_URL", "postgres://croniq:secret@db.example")
+    with pytest.raises(ImproperlyConfigured, match=r"^DATABASE_URL: ") as refused:
+        configuration.database_from_url(environment, default_path=tmp_path / "x")
+    assert "secret" not in str(refused.value)
+
+
+def test_a_database_host_that_is_gone_without_a_word_is_noticed_before_a_watchdog_bites(environment, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgres://croniq@db.example/jobs?connect_timeout=3&sslmode=require")
+    options = configuration.database_from_url(environment, default_path=Path("/x"))["OPTIONS"]
+    assert (options["connect_timeout"], options["sslmode"]) == (3, "require")
+    dead_after = options["keepalives_idle"] + options["keepalives_interval"] * options["keepalives_count"]
+    assert max(dead_after, options["tcp_user_timeout"] / 1000) + 10 < 60  # WatchdogSec of the units
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5h", 5400), ("5m", 300), ("1d", 86_400)])
