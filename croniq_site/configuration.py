@@ -24,6 +24,7 @@ _RATE = re.compile(r"(\d{1,9})/(s|m|h)", re.ASCII)
 _HOST = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]|\.(?!\.)){0,252}", re.ASCII)
 _ADDRESS_V6 = re.compile(r"\[[0-9A-Fa-f:.]{2,45}\]", re.ASCII)
 _ORIGIN = re.compile(r"https?://[^/?#@\s]+")
+_DATABASE = re.compile(r"(?:sqlite|postgres|postgresql|pgsql|psql)://")
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9.-]{1,190}", re.ASCII)
 _SMTP_PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 # A database host that is gone without a word (power, network, failover) is an outage within 35 s, which is less than a
@@ -261,7 +262,8 @@ def database_from_url(env: environ.Env, *, default_path: Path) -> dict[str, Any]
         # A relative path would be another database in every directory that a command is started in.
         raise ImproperlyConfigured("DATABASE_URL: name a SQLite file by its whole path, sqlite:////var/croniq.db.")
     try:
-        settings = env.db_url_config(url)
+        # Of any other, a URL in quotes for one, the reader would warn with all that is in it.
+        settings = env.db_url_config(url) if _DATABASE.match(url) else {}
     except Exception:
         settings = {}
     if not settings.get("NAME"):

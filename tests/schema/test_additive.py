@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 
 import pytest
-from django.db import connection, models
+from django.db import OperationalError, connection, models
 from django.db.migrations import Migration, operations
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ProjectState
 from django.test.utils import CaptureQueriesContext
 
 from croniq_site.kernel.indexes import AddIndexBesideWriters
+from scheduler.models import Run
 from tests import factories
 from tests.schema.additive import APPS, BESIDE, BIG, FIRST_RELEASE, is_after, ordered, refusals
 from tests.schema.test_factories import ALL
+from tests.support.polling import poll_until
+from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock
 
 LOOKED_AT: dict[str, str] = {
     "scheduler.0012_channels_that_do_not_answer: "
@@ -158,6 +161,74 @@ def test_an_index_comes_and_goes_beside_those_who_write(database):
     assert "run_of_a_test" not in names()
     said = [query["sql"] for query in asked.captured_queries if "INDEX" in query["sql"]]
     assert all(("CONCURRENTLY" in sql) == (database == "postgresql") for sql in said)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("left", ["half built", "whole"])
+def test_an_index_whose_migration_was_interrupted_is_there_when_it_is_asked_for_again(database, left):
+    if database != "postgresql":
+        pytest.skip("on SQLite a migration is one transaction")
+    state = MigrationLoader(connection).project_state()
+    before, index = state.clone(), models.Index(fields=["verdict"], name="run_of_a_test")
+    operation = AddIndexBesideWriters("run", index)
+    operation.state_forwards("scheduler", state)
+    # As a statement of somebody who was killed leaves it: it waits for the end of who writes the table.
+    with Session() as writer, Session() as builder, connection.cursor() as cursor:
+        if left == "half built":
+            writer.begin()
+            writer.run(lambda: Run.objects.update(duration_ms=0))
+            pid = builder.backend_pid
+            building = builder.start(_build, operation, before, state)
+            poll_until(lambda: is_waiting_for_lock(pid), what="the index waits for the writer")
+            cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
+            assert isinstance(building.exception(DEADLINE_SECONDS), OperationalError)
+            writer.rollback()
+        else:
+            builder.run(_build, operation, before, state)
+        of_it = "SELECT indisvalid, indexrelid FROM pg_index WHERE indexrelid = 'run_of_a_test'::regclass"
+        cursor.execute(of_it)
+        was_whole, was = cursor.fetchone()
+        assert was_whole == (left == "whole")
+        _build(operation, before, state)
+        cursor.execute(of_it)
+        is_whole, now = cursor.fetchone()
+        assert is_whole
+        assert (now == was) == was_whole  # whoever asks by it has it all the time
+        cursor.execute("DROP INDEX run_of_a_test")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_index_waits_for_those_who_write_however_little_others_may_wait(database):
+    if database != "postgresql":
+        pytest.skip("SQLite has one writer")
+    state = MigrationLoader(connection).project_state()
+    before, index = state.clone(), models.Index(fields=["verdict"], name="run_of_a_test")
+    operation = AddIndexBesideWriters("run", index)
+    operation.state_forwards("scheduler", state)
+
+    def build_soon():
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '1ms'")
+            _build(operation, before, state)
+            cursor.execute("SHOW lock_timeout")
+            return cursor.fetchone()[0]
+
+    with Session() as writer, Session() as builder:
+        writer.begin()
+        writer.run(lambda: Run.objects.update(duration_ms=0))
+        pid = builder.backend_pid
+        building = builder.start(build_soon)
+        poll_until(lambda: building.done() or is_waiting_for_lock(pid), what="the index waits for the writer")
+        assert not building.done()
+        writer.rollback()
+        assert building.result(DEADLINE_SECONDS) == "1ms"
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX run_of_a_test")
+
+
+def _build(operation, before, state):
+    with connection.schema_editor(atomic=False) as editor:
+        operation.database_forwards("scheduler", editor, before, state)
 
 
 def test_the_big_tables_are_there():

@@ -72,6 +72,7 @@ def start(tmp_path, expression="s.DEBUG", *, preexec_fn=None, **variables):
         ("CRONIQ_TRUSTED_ORIGINS", "croniq.example"),
         ("DATABASE_URL", "sqlite://hunter2.db"),
         ("DATABASE_URL", "sqlite:///hunter2.db"),
+        ("DATABASE_URL", '"postgres://croniq:hunter2@localhost/x"'),
     ],
 )
 def test_nonsense_is_refused_by_the_name_of_the_variable_without_repeating_secrets(tmp_path, name, value):

@@ -3,7 +3,9 @@
 from tests.mutations.record import Mutation
 
 SETTINGS, CONNECTIONS = "tests/site/test_settings.py::", "tests/site/test_connections.py::"
+ALONE, ADDITIVE = "tests/kernel/test_migrating.py::", "tests/schema/test_additive.py::"
 READER = "croniq_site/configuration.py"
+MIGRATING, INDEXES = "croniq_site/kernel/migrating.py", "croniq_site/kernel/indexes.py"
 
 
 def _record(name: str, mechanism: str, file: str, old: str, new: str, *red: str, database: str = "both") -> Mutation:
@@ -42,6 +44,66 @@ RECORDS = [
         "    if not path.is_absolute():\n",
         "    if False:\n",
         SETTINGS + "test_a_data_directory_is_the_same_wherever_a_command_is_started",
+    ),
+    _record(
+        "settings-warn-of-no-password",
+        "A database URL in quotes is refused, and not repeated with its password in a warning.",
+        READER,
+        " if _DATABASE.match(url) else {}\n",
+        "\n",
+        SETTINGS + "test_nonsense_is_refused_by_the_name_of_the_variable_without_repeating_secrets",
+    ),
+    _record(
+        "migrate-one-at-a-time",
+        "Of two that migrate at once, on any hosts, the second waits.",
+        MIGRATING,
+        "        if not take(connection, held):\n            say",
+        "        if False:\n            say",
+        ALONE + "test_a_second_migrate_waits_for_the_first_and_then_goes_on",
+    ),
+    _record(
+        "migrate-lets-others-go-on",
+        "A table that a dump reads is waited for a moment at a time: claims do not wait behind it.",
+        MIGRATING,
+        "            _wait_for_locks(connection, lock_seconds)\n",
+        "            _wait_for_locks(connection, 0)\n",
+        ALONE + "test_a_table_that_a_dump_reads_is_tried_again_and_writers_go_on_in_between",
+        database="postgresql",
+    ),
+    _record(
+        "indexes-half-built-are-built-anew",
+        "An index that an interrupted migration left invalid is built anew.",
+        INDEXES,
+        "            if is_valid is not None:\n",
+        "            if False:\n",
+        ADDITIVE + "test_an_index_whose_migration_was_interrupted_is_there_when_it_is_asked_for_again",
+        database="postgresql",
+    ),
+    _record(
+        "indexes-that-are-there-stay",
+        "An index that an interrupted migration had built is no failure of the next.",
+        INDEXES,
+        "        if is_valid:\n            return\n",
+        "",
+        ADDITIVE + "test_an_index_whose_migration_was_interrupted_is_there_when_it_is_asked_for_again",
+        database="postgresql",
+    ),
+    _record(
+        "indexes-wait-beside-writers",
+        "An index that is built beside its writers waits for them, however little others may wait for a lock.",
+        INDEXES,
+        "        with _patient(schema_editor.connection):\n",
+        "        if True:\n",
+        ADDITIVE + "test_an_index_waits_for_those_who_write_however_little_others_may_wait",
+        database="postgresql",
+    ),
+    _record(
+        "units-go-on-while-it-is-migrated",
+        "systemd restarts no server because its migration is started again.",
+        "deploy/systemd/croniq-serve.service",
+        "Wants=network-online.target croniq-migrate.service\n",
+        "Wants=network-online.target croniq-migrate.service\nRequires=croniq-migrate.service\n",
+        "tests/deploy/test_facts.py::test_no_process_of_a_new_version_starts_before_its_migrations",
     ),
     _record(
         "dead-database-hosts-are-noticed",
