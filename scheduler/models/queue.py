@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.lookups import In
 
 from runners.models import RunnerInstance
 from scheduler.models.job import Job, Lane
@@ -17,6 +18,9 @@ class QueueEntry(models.Model):
         HELD = 2  # of a paused job
         CLAIMED = 3
         STOPPING = 4  # final already, handler not yet gone
+
+    WAITING = (State.READY, State.GATED, State.HELD)
+    """Those of which `queue_entry_waiting` knows. SQLite uses it only where exactly these are named."""
 
     run = models.OneToOneField(Run, on_delete=models.PROTECT, primary_key=True, related_name="entry")
     # The database looks at neither: the job is the run's, at which it does look, and lanes are only ever added. The two
@@ -85,6 +89,18 @@ class QueueEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.State(self.state).name.lower()}"
+
+
+class LiteralIn(In):
+    """``IN`` with its numbers in the statement's text, ascending. Of bound values SQLite does not see that they are the
+    condition of a partial index, and reads the whole table."""
+
+    def batch_process_rhs(self, compiler, connection, rhs=None):
+        _, values = super().batch_process_rhs(compiler, connection, rhs)
+        return tuple(str(int(value)) for value in sorted(values)), ()
+
+
+QueueEntry._meta.get_field("state").register_lookup(LiteralIn)
 
 
 class Slot(models.Model):

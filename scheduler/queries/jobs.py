@@ -19,7 +19,7 @@ from scheduler.sql.fired import fired_runs
 OVERDUE_AFTER = timedelta(seconds=60)
 """A due run that nobody has taken for so long, or a fire of which there is no run, makes its job overdue."""
 
-WAITING = (QueueEntry.State.READY, QueueEntry.State.GATED, QueueEntry.State.HELD)
+WAITING = QueueEntry.WAITING
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,10 @@ def late_runs(now: datetime) -> Exists:
     """Of a job: whether a run of it fell due long ago and nobody took it."""
     return Exists(
         QueueEntry.objects.filter(
-            job_id=OuterRef("pk"), state=QueueEntry.State.READY, available_at__lt=now - OVERDUE_AFTER
+            job_id=OuterRef("pk"),
+            state__in=WAITING,
+            state=QueueEntry.State.READY,
+            available_at__lt=now - OVERDUE_AFTER,
         )
     )
 

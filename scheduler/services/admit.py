@@ -155,7 +155,7 @@ def _jobs_waiting(name: str, now: datetime) -> QuerySet[Job]:
     }[kind]
     if (kind == "tenant") != (cap is not None):
         return Job.objects.none()
-    head = QueueEntry.objects.filter(job=OuterRef("pk"), state=State.GATED, available_at__lte=now)
+    head = _due_gated(now).filter(job=OuterRef("pk"))
     return (
         Job.objects.filter(of_domain)
         .annotate(head_at=Subquery(head.order_by("available_at").values("available_at")[:1]))
@@ -163,6 +163,10 @@ def _jobs_waiting(name: str, now: datetime) -> QuerySet[Job]:
         .select_related("concurrency_group")
         .order_by("pk")
     )
+
+
+def _due_gated(now: datetime) -> QuerySet[QueueEntry]:
+    return QueueEntry.objects.filter(state__in=QueueEntry.WAITING, state=State.GATED, available_at__lte=now)
 
 
 def others_wait(name: str, now: datetime) -> bool:
@@ -180,7 +184,7 @@ def _slots_in_use(limits: Iterable[Limits]) -> dict[str, set[int]]:
 def _decide_fires(jobs: list[Job], limits: dict[int, Limits], used: dict[str, set[int]], now: datetime) -> bool:
     """Skip, or let wait for good, the fires that fell due since the last look, oldest first; return whether these were
     all. What was let wait once is never skipped: the rules speak about the moment at which a fire falls due."""
-    due = QueueEntry.objects.filter(job__in=jobs, available_at__lte=now)
+    due = QueueEntry.objects.filter(job__in=jobs, state__in=QueueEntry.WAITING, available_at__lte=now)
     fresh = list(
         due.filter(state=State.GATED, waits_since=None)
         .select_for_update(skip_locked=True)
@@ -192,7 +196,7 @@ def _decide_fires(jobs: list[Job], limits: dict[int, Limits], used: dict[str, se
     touched = {entry.job_id for entry in fresh}
     waiting = dict.fromkeys(touched, 0)
     unclaimed = dict.fromkeys(touched, 0)
-    others = due.filter(job_id__in=touched, state__in=[State.READY, State.GATED])
+    others = due.filter(job_id__in=touched).exclude(state=State.HELD)
     for job_id, state, since in others.values_list("job_id", "state", "waits_since"):
         if state == State.READY or since is not None:
             unclaimed[job_id] += 1
@@ -245,9 +249,7 @@ def _runs_of(job: Job, now: datetime) -> Iterator[QueueEntry]:
     """Yield the job's due gated runs, locked, the oldest first. Those that were passed over stand in another line."""
     after: tuple[datetime, UUID] | None = None
     while True:
-        page = QueueEntry.objects.filter(
-            job=job, state=State.GATED, available_at__lte=now, passed_over_at=None, waits_since__isnull=False
-        )
+        page = _due_gated(now).filter(job=job, passed_over_at=None, waits_since__isnull=False)
         if after is not None:
             page = page.filter(Q(available_at__gt=after[0]) | Q(available_at=after[0], run_id__gt=after[1]))
         found = list(page.select_for_update(skip_locked=True).order_by("available_at", "run_id")[:_PAGE])
@@ -270,7 +272,8 @@ def _choose(
         if has_room(line.limits.budgets, used):
             line.step()
     passed = list(
-        QueueEntry.objects.filter(job__in=jobs, state=State.GATED, available_at__lte=now, passed_over_at__isnull=False)
+        _due_gated(now)
+        .filter(job__in=jobs, passed_over_at__isnull=False)
         .select_for_update(skip_locked=True)
         .order_by("passed_over_at", "run_id")[:ADMITTED_PER_TRANSACTION]
     )

@@ -120,4 +120,5 @@ def _pause_of(job: Job) -> dict[str, Any]:
 
 
 def _scheduled(job: Job, *states: QueueEntry.State):
-    return QueueEntry.objects.filter(job=job, state__in=states, run__kind=Run.Kind.SCHEDULED)
+    waiting = QueueEntry.objects.filter(job=job, state__in=QueueEntry.WAITING, run__kind=Run.Kind.SCHEDULED)
+    return waiting.filter(state__in=states)

@@ -133,20 +133,20 @@ def queue_depth(job: Job, now: datetime) -> int:
 
 def _due(job: Job, now: datetime) -> QuerySet[QueueEntry]:
     # Requests take turns by the job's lock and may wait for it: one whose `now` is older than that of the one before
-    # must see its run all the same. A run that nobody claimed yet and that was let wait no sooner than at its instant
-    # was due by then; one that was asked for later waits since before it.
+    # must see its run all the same. A run that was let wait no sooner than at its instant was due by then; one that was
+    # asked for later, or backs off, waits since before it.
     return QueueEntry.objects.filter(
-        Q(available_at__lte=now) | Q(attempt=0, waits_since__gte=F("available_at")),
+        Q(available_at__lte=now) | Q(waits_since__gte=F("available_at")),
         job=job,
-        state__in=[QueueEntry.State.READY, QueueEntry.State.GATED],
-    )
+        state__in=QueueEntry.WAITING,
+    ).exclude(state=QueueEntry.State.HELD)
 
 
 def _asked_for_later(job: Job, now: datetime) -> int:
     """How many runs of the job were asked for an instant that is yet to come."""
     return QueueEntry.objects.filter(
         job=job,
-        state__in=[QueueEntry.State.READY, QueueEntry.State.GATED],
+        state__in=QueueEntry.WAITING,
         attempt=0,
         available_at__gt=now,
         waits_since__lt=F("available_at"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.db import connection
 
 
@@ -20,13 +22,27 @@ def forget_size(table: str) -> None:
             cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
 
 
-def plan_of(sql: str) -> str:
+def plans_of(ask: Callable[[], object]) -> list[str]:
+    """Return the plans of what ``ask`` reads, with its values bound as they are: what SQLite makes of a text that has
+    them in it may be better than what it does."""
+    asked = []
+
+    def listen(execute, sql, parameters, many, context):
+        asked.append((sql, parameters))
+        return execute(sql, parameters, many, context)
+
+    with connection.execute_wrapper(listen):
+        ask()
+    return [plan_of(sql, parameters) for sql, parameters in asked if sql.startswith(("SELECT", "WITH"))]
+
+
+def plan_of(sql: str, parameters: object = None) -> str:
     """Return the plan as text, as it is when the tables are big (PostgreSQL reads a small one whole)."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
-            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)
             return "\n".join(row[3] for row in cursor.fetchall())
         for way in ("seqscan", "bitmapscan", "sort"):
             cursor.execute(f"SET LOCAL enable_{way} = off")
-        cursor.execute(f"EXPLAIN (COSTS OFF) {sql}")
+        cursor.execute(f"EXPLAIN (COSTS OFF) {sql}", parameters)
         return "\n".join(line for (line,) in cursor.fetchall())

@@ -151,7 +151,7 @@ RECORDS = [
         name="depth-sees-what-the-turn-before-made",
         mechanism="A trigger that waited for its turn counts the runs made meanwhile.",
         file="scheduler/services/trigger_runs.py",
-        old='        Q(available_at__lte=now) | Q(attempt=0, waits_since__gte=F("available_at")),\n',
+        old='        Q(available_at__lte=now) | Q(waits_since__gte=F("available_at")),\n',
         new="        Q(available_at__lte=now),\n",
         red=[
             "tests/scheduler/planning/test_trigger_runs.py::"

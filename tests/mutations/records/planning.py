@@ -427,7 +427,7 @@ RECORDS = [
         name="run-depth-counts-what-is-due",
         mechanism="Planned runs that are not due do not fill the queue.",
         file="scheduler/services/trigger_runs.py",
-        old='        Q(available_at__lte=now) | Q(attempt=0, waits_since__gte=F("available_at")),\n',
+        old='        Q(available_at__lte=now) | Q(waits_since__gte=F("available_at")),\n',
         new="",
         red=[RUNS + "test_planned_runs_that_are_not_due_do_not_fill_the_queue"],
     ),
