@@ -3,6 +3,7 @@
 
 (() => {
   const MOST_MS = 30000;
+  const FIELDS = "input:not([type=hidden]), select, textarea";
   const words = document.getElementById("words").dataset;
 
   // Say beside a button what came of it. Whatever the server said counts; else what its status means.
@@ -29,7 +30,7 @@
 
   function sayAt(form, name, text) {
     const field = name && form.elements.namedItem(name);
-    if (!field || !field.matches || !field.matches("input:not([type=hidden]), select, textarea")) return false;
+    if (!field || !field.matches || !field.matches(FIELDS)) return false;
     const said = document.createElement("p");
     said.className = "wrong";
     said.id = `${field.id || name}-refused`;
@@ -139,14 +140,20 @@
     if (event.target.closest("dialog [data-close]")) event.target.closest("dialog").close();
   });
 
-  // What htmx asks for besides live parts, such as the preview of a schedule.
+  // What htmx asks for besides live parts, such as the preview of a schedule. Fields stay: somebody has written in them.
   for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
     document.addEventListener(name, (event) => {
       const source = event.target;
       if (source.closest("[data-live], #banner")) return;
       const target = event.detail.target || source;
       const status = event.detail.xhr ? event.detail.xhr.status : 0;
-      target.textContent = status ? meaning(status) : words.saidNothing;
+      if (source.form && target.querySelector(FIELDS)) {
+        forget(source.form);
+        sayAt(source.form, source.name, status ? `${meaning(status)} ${words.kept}` : words.kept);
+      } else target.textContent = status ? meaning(status) : words.saidNothing;
     });
   }
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.target.form && event.detail.successful) forget(event.target.form);
+  });
 })();

@@ -151,7 +151,7 @@ def test_a_refusal_is_said_where_it_was_clicked_and_what_was_done_leads_on(perso
 
 def test_a_part_that_keeps_itself_up_to_date_waits_while_nobody_looks_and_says_when_nobody_answers(person):
     person.expected = [r"ERR_INTERNET_DISCONNECTED", r"htmx-2\.min\.js"]  # the network is taken away
-    person.sign_in("vera")
+    person.sign_in("otto")
     person.goto("/runs")
     person.driver.execute_script("window.dispatchEvent(new Event('blur'))")
     person.wait(lambda: shown(person, "#live") == "Paused while this window is behind", "it waits")
@@ -163,6 +163,21 @@ def test_a_part_that_keeps_itself_up_to_date_waits_while_nobody_looks_and_says_w
     finally:
         _go(person, is_offline=False)
     person.wait(lambda: shown(person, "#live") == "", "it is answered again")
+    # Nor is lost what somebody wrote, where the fields of another choice do not come.
+    person.goto("/alerts/exemptions/new")
+    person.fill("Why", "the bank is down")
+    _go(person, is_offline=True)
+    try:
+        person.choose("What is to be", "tell as ever, with another grace or less often")
+        person.wait(lambda: "What you wrote is kept" in shown(person, "#effect-refused"), "it says so at the field")
+        assert person.find("field", "Why").get_attribute("value") == "the bank is down"
+    finally:
+        _go(person, is_offline=False)
+    person.choose("What is to be", "look for nothing for a time, as if there were no rule")
+    person.wait(lambda: not person.driver.find_elements("id", "effect-refused"), "it is said no more")
+    person.choose("What is to be", "tell as ever, with another grace or less often")
+    person.wait(lambda: person.driver.find_elements("id", "grace"), "its fields come")
+    assert person.find("field", "Why").get_attribute("value") == "the bank is down"
 
 
 def _go(person: Person, *, is_offline: bool) -> None:

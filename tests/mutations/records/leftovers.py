@@ -87,4 +87,15 @@ RECORDS = [
         new="    environment:\n      CRONIQ_RUNNER_KEY_FILE",
         red=["tests/deploy/test_facts.py::test_every_process_that_makes_spans_is_given_what_asks_for_them"],
     ),
+    Mutation(
+        name="left-form-keeps-what-was-written",
+        mechanism="Fields that somebody has written in are not replaced by the failure of what he chose.",
+        file="static/croniq-actions.js",
+        old="      if (source.form && target.querySelector(FIELDS)) {",
+        new="      if (false) {",
+        realtime=[
+            "tests/browser/test_interaction.py::"
+            "test_a_part_that_keeps_itself_up_to_date_waits_while_nobody_looks_and_says_when_nobody_answers"
+        ],
+    ),
 ]
