@@ -20,6 +20,7 @@ from croniq_site.kernel.errors import InvalidInput
 from scheduler.dashboard.refusals import Labels, errors_of
 from scheduler.dashboard.times import wire_text
 from scheduler.dashboard.typed_times import read_time
+from scheduler.domain.all_at_once import AllAtOnce
 from scheduler.domain.job_fields import CATCH_UPS, OVERLAPS, job_columns, job_key_of
 
 MOST_TRIGGERS = 20
@@ -144,20 +145,26 @@ class TriggerForm:
     def wire(self) -> dict[str, Any]:
         """The fields of the wire that it says; all other fields of the schedule stay as they are. Sets ``note``."""
         text = self.text.strip()
-        values: dict[str, Any] = {
+        if not text:
+            raise InvalidInput.of("schedule", gettext("Say when: a schedule is not empty."))
+        if self.kind == "once":
+            wrong = AllAtOnce()
+            zone = self.timezone.strip() or settings.CRONIQ_TIME_ZONE
+            is_zone = wrong.read(lambda field: load_zone(zone, field=field), "timezone") is not None
+            typed = wrong.read(read_time, "schedule", text, zone if is_zone else "")
+            wrong.end()
+            text, self.note = (wire_text(typed.at), typed.note) if typed is not None else ("", "")
+        return self.wire_besides() | {KINDS[self.kind]: text}
+
+    def wire_besides(self) -> dict[str, Any]:
+        """The same without when it runs."""
+        return {
             "timezone": self.timezone.strip() or None,
             "calendar": self.calendar or None,
             "on_blocked": self.on_blocked or None,
             "window": self.window.strip() or None,
             "enabled": self.enabled,
         }
-        if not text:
-            raise InvalidInput.of("schedule", gettext("Say when: a schedule is not empty."))
-        if self.kind == "once":
-            zone = load_zone(self.timezone.strip() or settings.CRONIQ_TIME_ZONE)
-            typed = read_time("schedule", text, zone.name)
-            text, self.note = (wire_text(typed.at), typed.note) if typed is not None else ("", "")
-        return values | {KINDS[self.kind]: text}
 
 
 def trigger_form(values: QueryDict, number: int) -> TriggerForm:

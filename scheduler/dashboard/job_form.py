@@ -104,9 +104,18 @@ def _look_ahead(one: TriggerForm, trigger: Trigger | None, job_key: str, tenant:
     if one.is_blank or one.is_removed:
         return
     try:
-        one.preview = preview_trigger(one.wire(), now, job_key=job_key, tenant=tenant, trigger=trigger)
+        fields, unread = one.wire(), {}
+    except InvalidInput as refused:
+        # What else is wrong is said with it.
+        fields, unread = one.wire_besides(), _by_form_field(refused)
+    try:
+        one.preview = preview_trigger(fields, now, job_key=job_key, tenant=tenant, trigger=trigger)
     except InvalidInput as refused:
         one.errors = _by_form_field(refused)
+    if unread:
+        # That it says no time was not said by whoever wrote one.
+        besides = {name: text for name, text in one.errors.items() if name != "schedule"}
+        one.preview, one.errors = None, besides | unread
 
 
 def _by_form_field(refused: InvalidInput) -> Errors:
@@ -123,7 +132,9 @@ def _shown(request: HttpRequest, job: Job | None, shown: JobForm, now: datetime,
         if not one.errors and one.preview is None:
             trigger = rows.get(one.trigger_id) if one.trigger_id else None
             _look_ahead(one, trigger, _preview_key(shown.job_key), tenant, now)
-    if not any(one.is_blank for one in shown.triggers) and len(shown.triggers) < job_fields.MOST_TRIGGERS:
+    # Room for one more; not beside a new one that was refused.
+    has_room = not any(one.is_blank if status == 200 else not one.id for one in shown.triggers)
+    if has_room and len(shown.triggers) < job_fields.MOST_TRIGGERS:
         shown.triggers.append(TriggerForm(len(shown.triggers)))
     context = {
         "job": job,
@@ -194,7 +205,7 @@ def _sent(request: HttpRequest, job: Job | None, shown: JobForm, fields: dict[st
             start, _, rest = name.partition(".")
             number, _, field = rest.partition(".")
             if start == "triggers" and number.isdigit():
-                told[int(number)].errors = _by_form_field(InvalidInput.of(field, texts[0]))
+                told[int(number)].errors |= _by_form_field(InvalidInput.of(field, texts[0]))
             else:
                 shown.errors[start] = in_words(texts[0], start, job_fields.LABELS)
         shown.refusal = refused.message if refused.status == 409 else ""

@@ -16,7 +16,7 @@ from scheduler.domain.inputs import slug_of
 from scheduler.domain.job_fields import FIELDS as JOB_FIELDS
 from scheduler.domain.job_fields import job_columns, job_key_of, refuse_unknown
 from scheduler.domain.trigger_fields import FIELDS as TRIGGER_FIELDS
-from scheduler.domain.trigger_fields import NEW, SCHEDULE, trigger_columns
+from scheduler.domain.trigger_fields import NEW, trigger_columns
 from scheduler.domain.yaml_text import Mark, Node, Problem, read_yaml
 
 NAME = "croniq.yaml"
@@ -167,19 +167,11 @@ def _triggers(file: JobsFile, job: Node, path: str, key: str, now: datetime, zon
 def _note_bad_fields(
     file: JobsFile, node: Node, path: str, fields: Mapping[str, Any], key: str, now: datetime, zone: str
 ) -> None:
-    """Note what is refused of a trigger, each field once: the next is looked for without those before it."""
-    left = dict(fields)
-    for _ in range(len(fields) + 1):
-        try:
-            trigger_columns(left, before=NEW, job_key=key, default_zone=zone, now=now)
-        except InvalidInput as refused:
-            file.add(node, path, refused)
-            bad = set(refused.fields)
-            if not bad & set(left) or bad & SCHEDULE:
-                return  # without a schedule nothing more can be said of it
-            left = {name: value for name, value in left.items() if name not in bad}
-        else:
-            return
+    """Note all that is refused of a trigger."""
+    try:
+        trigger_columns(fields, before=NEW, job_key=key, default_zone=zone, now=now)
+    except InvalidInput as refused:
+        file.add(node, path, refused)
 
 
 def _entries(file: JobsFile, node: Node, path: str) -> Iterator[tuple[str, Node]]:

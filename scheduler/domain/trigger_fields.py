@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from calendars.domain.rules import OnBlocked
 from calendars.domain.zones import load_zone
 from croniq_site.kernel.errors import InvalidInput
+from scheduler.domain.all_at_once import AllAtOnce
 from scheduler.domain.durations import checked_duration, parse_duration
 from scheduler.domain.inputs import flag_of
 from scheduler.domain.job_fields import refuse_unknown
@@ -37,9 +38,22 @@ NEW: dict[str, Any] = dict.fromkeys(COLUMNS) | {
 }
 """The columns of a trigger of which nothing was said yet."""
 
+NO_WINDOW = (None, None)
 KINDS = {"cron_expression": "cron", "every": "interval", "run_at": "once"}
-SCHEDULE = {*KINDS, "anchor"}
-FIELDS = {*SCHEDULE, "timezone", "calendar", "on_blocked", "window", "not_before", "not_after", "enabled", "job_key"}
+FIELDS = {
+    *(
+        *KINDS,
+        "anchor",
+        "timezone",
+        "calendar",
+        "on_blocked",
+        "window",
+        "not_before",
+        "not_after",
+        "enabled",
+        "job_key",
+    ),
+}
 
 
 def _is_length(value: Any) -> bool:
@@ -68,66 +82,86 @@ def trigger_columns(
     """The columns, but ``calendar``, that ``fields`` sets. A missing field is untouched (``before``: the row's columns
     as they are, or a new row's defaults), null is the default.
 
-    Refuses, by field, what is no schedule; whether it ever fires is the caller's question.
+    Refuses, by field and all at once, what is no schedule; whether it ever fires is the caller's question.
     """
-    refuse_unknown(fields, FIELDS)
-    columns = dict(before)
+    columns, wrong = dict(before), AllAtOnce()
+    wrong.read(lambda _field: refuse_unknown(fields, FIELDS), "")
     if fields.get("timezone") is not None:
-        columns["timezone"] = load_zone(fields["timezone"]).name
+        columns["timezone"] = wrong.read(_zone_of, "timezone", fields["timezone"]) or ""
     elif "timezone" in fields:
         columns["timezone"] = ""
-    _set_schedule(columns, fields, job_key, columns["timezone"] or default_zone, now)
-    schedule_kind = OnceSchedule(columns["run_at"]) if columns["kind"] == "once" else None
+    _set_schedule(columns, fields, job_key, columns["timezone"] or default_zone, now, wrong)
     if "on_blocked" in fields or columns["kind"] != before["kind"]:
-        wanted = fields.get("on_blocked")
-        if wanted is not None and not isinstance(wanted, str):
-            raise InvalidInput.of("on_blocked", "on_blocked is a text.")
-        columns["on_blocked"] = parse_on_blocked(wanted, schedule_kind).value
+        once = OnceSchedule(now) if columns["kind"] == "once" else None
+        columns["on_blocked"] = wrong.read(_policy_of, "on_blocked", fields.get("on_blocked"), once)
     if "window" in fields:
-        columns["window_start"], columns["window_end"] = _window_of(fields["window"])
+        columns["window_start"], columns["window_end"] = wrong.read(_window_of, "window", fields["window"]) or NO_WINDOW
     for bound in ("not_before", "not_after"):
         if bound in fields:
-            columns[bound] = None if fields[bound] is None else instant_of(bound, fields[bound])
+            columns[bound] = None if fields[bound] is None else wrong.read(instant_of, bound, fields[bound])
     if columns["not_before"] and columns["not_after"] and columns["not_after"] < columns["not_before"]:
-        raise InvalidInput.of("not_after", "not_after lies before not_before; it would never run.")
+        wrong.refuse("not_after", "not_after lies before not_before; it would never run.")
     if "enabled" in fields:
-        columns["enabled"] = True if fields["enabled"] is None else flag_of("enabled", fields["enabled"])
+        columns["enabled"] = True if fields["enabled"] is None else wrong.read(flag_of, "enabled", fields["enabled"])
+    wrong.end()
     return columns
 
 
-def _set_schedule(columns: dict[str, Any], fields: Mapping[str, Any], job_key: str, zone: str, now: datetime) -> None:
+def _zone_of(field: str, name: Any) -> str:
+    return load_zone(name, field=field).name
+
+
+def _policy_of(field: str, wanted: Any, once: OnceSchedule | None) -> str:
+    if wanted is not None and not isinstance(wanted, str):
+        raise InvalidInput.of(field, "on_blocked is a text.")
+    return parse_on_blocked(wanted, once).value
+
+
+def _set_schedule(
+    columns: dict[str, Any], fields: Mapping[str, Any], job_key: str, zone: str, now: datetime, wrong: AllAtOnce
+) -> None:
     given = [name for name in KINDS if fields.get(name) not in (None, "")]
     if len(given) > 1:
-        raise InvalidInput.of(given[1], f"A schedule has one of {', '.join(KINDS)}; not {' and '.join(given)}.")
+        wrong.refuse(given[1], f"A schedule has one of {', '.join(KINDS)}; not {' and '.join(given)}.")
     if not given:
         if columns["kind"] is None:
-            raise InvalidInput.of("cron_expression", f"A schedule needs one of {', '.join(KINDS)}.")
+            return wrong.refuse("cron_expression", f"A schedule needs one of {', '.join(KINDS)}.")
         for name, kind in KINDS.items():
             if name in fields and columns["kind"] == kind:
-                raise InvalidInput.of(name, f"A schedule needs one of {', '.join(KINDS)}; this leaves it none.")
+                wrong.refuse(name, f"A schedule needs one of {', '.join(KINDS)}; this leaves it none.")
         given = [name for name, kind in KINDS.items() if kind == columns["kind"]]
     kind = KINDS[given[0]]
     value = fields.get(given[0], columns[given[0]])
     anchor = columns["anchor_at"]  # kept when the period changes: what ran at :07 goes on at :07
     if fields.get("anchor") is not None:
-        anchor = instant_of("anchor", fields["anchor"])
+        anchor = wrong.read(instant_of, "anchor", fields["anchor"])
     columns |= {"kind": kind, "cron_expression": "", "every": None, "anchor_at": None, "run_at": None}
     if kind == "cron":
-        if not isinstance(value, str):
-            raise InvalidInput.of("cron_expression", "A cron expression is a text.")
-        columns["cron_expression"] = CronSchedule(value.strip(), zone, job_key).expression
+        columns["cron_expression"] = wrong.read(_cron_of, "cron_expression", value, zone, job_key)
     elif kind == "interval":
-        every = parse_duration(value, field="every") if not hasattr(value, "total_seconds") else value
-        every = checked_duration(every, field="every", least=SHORTEST_PERIOD)
-        columns["every"], columns["anchor_at"] = every, IntervalSchedule(every, anchor or now).anchor
+        columns["every"] = every = wrong.read(_period_of, "every", value)
+        if every is not None:
+            columns["anchor_at"] = IntervalSchedule(every, anchor or now).anchor
     else:
-        columns["run_at"] = instant_of("run_at", value)
+        columns["run_at"] = wrong.read(instant_of, "run_at", value)
+    return None
 
 
-def _window_of(value: Any) -> tuple[time | None, time | None]:
+def _cron_of(field: str, value: Any, zone: str, job_key: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput.of(field, "A cron expression is a text.")
+    return CronSchedule(value.strip(), zone, job_key).expression
+
+
+def _period_of(field: str, value: Any) -> timedelta:
+    every = value if isinstance(value, timedelta) else parse_duration(value, field=field)
+    return checked_duration(every, field=field, least=SHORTEST_PERIOD)
+
+
+def _window_of(field: str, value: Any) -> tuple[time | None, time | None]:
     """``"09:00-17:00"``, ``["09:00", "17:00"]`` or ``{"start": …, "end": …}``; half-open, may cross midnight."""
     if value is None or value == "":
-        return None, None
+        return NO_WINDOW
     parts: Any = value
     if isinstance(value, str):
         parts = value.split("-")
@@ -138,5 +172,5 @@ def _window_of(value: Any) -> tuple[time | None, time | None]:
     except (TypeError, ValueError, AttributeError):
         start = end = time(0)
     if start == end or start.tzinfo or end.tzinfo:
-        raise InvalidInput.of("window", "A window is two different times of day, such as '09:00-17:00'.")
+        raise InvalidInput.of(field, "A window is two different times of day, such as '09:00-17:00'.")
     return start, end

@@ -19,6 +19,7 @@ from runners.domain.differences import difference, history_of
 from runners.domain.scopes import Principal
 from runners.services.audit import SYSTEM, Actor, Event, Reverting, edit_event, record_events
 from runners.services.file_managed import refuse_file_managed
+from scheduler.domain.all_at_once import AllAtOnce
 from scheduler.domain.schedules import refuse_never
 from scheduler.domain.trigger_fields import COLUMNS, NEW, trigger_columns
 from scheduler.models import Job, Trigger
@@ -50,8 +51,8 @@ def save_trigger(
     ``not_after``, ``enabled``. null = default; a missing one is untouched, or without ``partial`` the default.
 
     The job is planned again in the same transaction, so that what is due soon is there at once; saving what is there
-    already changes nothing. Raises InvalidInput by field, also where the schedule would never fire; NotFound if the
-    job or the trigger is gone; Conflict ``file_managed`` where a jobs file has the say in the job.
+    already changes nothing. Raises InvalidInput by field, of all that is wrong at once, and where the schedule would
+    never fire; NotFound if the job or the trigger is gone; Conflict ``file_managed`` where a jobs file has the say.
     """
     with write_transaction():
         locked = lock_job(job.pk)
@@ -65,15 +66,20 @@ def save_trigger(
             reverting.check(definition)
         before = {name: getattr(row, name) for name in COLUMNS}
         calendar_before = row.calendar_id
-        columns = trigger_columns(
-            fields,
-            before=before if partial or is_new else NEW | {"anchor_at": row.anchor_at},
-            job_key=locked.job_key,
-            default_zone=settings.CRONIQ_TIME_ZONE,
-            now=now,
+        wrong = AllAtOnce()
+        columns = wrong.read(
+            lambda _field: trigger_columns(
+                fields,
+                before=before if partial or is_new else NEW | {"anchor_at": row.anchor_at},
+                job_key=locked.job_key,
+                default_zone=settings.CRONIQ_TIME_ZONE,
+                now=now,
+            ),
+            "schedule",
         )
         if "calendar" in fields or not (partial or is_new):
-            row.calendar = _calendar_of(fields.get("calendar"), locked.tenant)
+            row.calendar = wrong.read(_calendar_of, "calendar", fields.get("calendar"), locked.tenant)
+        wrong.end()
         changed = {name: value for name, value in columns.items() if is_new or value != before[name]}
         if not changed and row.calendar_id == calendar_before:
             return row, False
@@ -136,7 +142,7 @@ def _row(job: Job, trigger: Trigger | None, managed_by: str, now: datetime) -> T
     return row
 
 
-def _calendar_of(name: Any, tenant: str) -> Calendar | None:
+def _calendar_of(_field: str, name: Any, tenant: str) -> Calendar | None:
     if name is None or name == "":
         return None
     found = Calendar.objects.filter(tenant=tenant, name=name).first() if _is_name(name) else None

@@ -12,12 +12,14 @@ from uuid import UUID
 
 from django.conf import settings
 
+from calendars.models import Calendar
 from calendars.queries.specs import calendar_named, calendar_spec
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput
 from croniq_site.kernel.text import is_printable_name
 from runners.domain.scopes import Principal
 from runners.services.audit import Actor
+from scheduler.domain.all_at_once import AllAtOnce
 from scheduler.domain.occurrences import Fire
 from scheduler.domain.trigger_fields import NEW, trigger_columns
 from scheduler.domain.words import describe
@@ -118,14 +120,19 @@ def preview_trigger(
     Raises InvalidInput by field as `save_trigger` does, also where it would never fire: but not of what is so already.
     """
     before = {name: getattr(trigger, name) for name in NEW} if trigger is not None else NEW
-    columns = trigger_columns(fields, before=before, job_key=job_key, default_zone=settings.CRONIQ_TIME_ZONE, now=now)
+    wrong = AllAtOnce()
+    columns = wrong.read(
+        lambda _field: trigger_columns(
+            fields, before=before, job_key=job_key, default_zone=settings.CRONIQ_TIME_ZONE, now=now
+        ),
+        "schedule",
+    )
     name = fields.get("calendar")
     if trigger is not None and trigger.calendar is not None and name == trigger.calendar.name:
         calendar = trigger.calendar
     else:
-        calendar = calendar_named(name, tenant=tenant) if name and is_printable_name(name) else None
-    if name and calendar is None:
-        raise no_calendar(name, tenant)
+        calendar = wrong.read(_calendar_of, "calendar", name, tenant) if name else None
+    wrong.end()
     created_at = trigger.created_at if trigger is not None else now
     row = Trigger(job=Job(job_key=job_key, tenant=tenant), created_at=created_at, **columns)
     spec = calendar_spec(calendar) if calendar is not None else None
@@ -134,6 +141,13 @@ def preview_trigger(
         refuse_never_firing(row, now, spec)
     fires = trigger_fires(row, after=now, count=PREVIEWED, calendar=spec)
     return Preview(describe(schedule_of(row), say), zone_of(row), tuple(fires))
+
+
+def _calendar_of(_field: str, name: Any, tenant: str) -> Calendar:
+    calendar = calendar_named(name, tenant=tenant) if is_printable_name(name) else None
+    if calendar is None:
+        raise no_calendar(name, tenant)
+    return calendar
 
 
 def _calendar_name(trigger: Trigger) -> str:

@@ -141,8 +141,8 @@ RECORDS = [
         name="once-on-the-schedules-clock",
         mechanism="A schedule that runs once is on the clock of its own zone, as its cron would be.",
         file="scheduler/dashboard/job_fields.py",
-        old='read_time("schedule", text, zone.name)',
-        new='read_time("schedule", text)',
+        old='read_time, "schedule", text, zone if is_zone else "")',
+        new='read_time, "schedule", text, "")',
         red=[
             "tests/scheduler/dashboard/test_job_form.py::test_once_is_on_the_clock_of_its_zone_or_of_the_installations"
         ],

@@ -7,6 +7,8 @@ LOOKS = "scheduler/queries/alert_conditions.py"
 CONDITIONS = "tests/scheduler/alerts/test_conditions.py::"
 WHOSE = "tests/scheduler/alerts/test_whose.py::"
 SET_BACK = "tests/scheduler/workers/test_clock_set_back.py::"
+FORM = "tests/scheduler/dashboard/test_job_form.py::"
+ALL_AT_ONCE = "tests/scheduler/api/test_schedules.py::test_all_that_is_wrong_with_a_schedule_is_said_at_once"
 CLOCK = "scheduler/services/clock_set_back.py"
 
 RECORDS = [
@@ -97,5 +99,49 @@ RECORDS = [
             "tests/browser/test_interaction.py::"
             "test_a_part_that_keeps_itself_up_to_date_waits_while_nobody_looks_and_says_when_nobody_answers"
         ],
+    ),
+    Mutation(
+        name="left-schedule-refused-all-at-once",
+        mechanism="All that is wrong with a schedule is said at once, in the API and at the fields of the form.",
+        file="scheduler/domain/trigger_fields.py",
+        old="        once = OnceSchedule(now)",
+        new="        wrong.end()\n        once = OnceSchedule(now)",
+        red=[ALL_AT_ONCE],
+    ),
+    Mutation(
+        name="left-schedule-refused-with-its-calendar",
+        mechanism="A calendar that there is not is said beside what else is wrong with a schedule.",
+        edits=[
+            Edit(
+                "scheduler/services/triggers.py",
+                '        if "calendar" in fields or',
+                '        wrong.end()\n        if "calendar" in fields or',
+            ),
+            Edit(
+                "scheduler/services/whole_job.py",
+                '    name = fields.get("calendar")\n',
+                '    wrong.end()\n    name = fields.get("calendar")\n',
+            ),
+        ],
+        red=[
+            ALL_AT_ONCE,
+            FORM + "test_all_that_is_wrong_with_one_schedule_is_said_at_once_and_no_second_new_one_is_there",
+        ],
+    ),
+    Mutation(
+        name="left-form-says-all-of-a-schedule",
+        mechanism="Where a form's time cannot be read, what else is wrong with the schedule is said with it.",
+        file="scheduler/dashboard/job_form.py",
+        old="one.preview, one.errors = None, besides | unread",
+        new="one.preview, one.errors = None, unread",
+        red=[FORM + "test_all_that_is_wrong_with_one_schedule_is_said_at_once_and_no_second_new_one_is_there"],
+    ),
+    Mutation(
+        name="left-form-one-new-schedule",
+        mechanism="A form that is shown again with a new schedule that was refused has no second new one.",
+        file="scheduler/dashboard/job_form.py",
+        old="one.is_blank if status == 200 else not one.id",
+        new="one.is_blank",
+        red=[FORM + "test_all_that_is_wrong_with_one_schedule_is_said_at_once_and_no_second_new_one_is_there"],
     ),
 ]

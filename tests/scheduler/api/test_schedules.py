@@ -108,6 +108,28 @@ def test_a_schedule_that_is_none_is_400_by_field_and_not_saved(api, fields, name
             assert Trigger.objects.filter(pk=trigger.pk).values().get() == before
 
 
+def test_all_that_is_wrong_with_a_schedule_is_said_at_once(api):
+    JobFactory(job_key="a:b")
+    wrong = {
+        "every": "0s",
+        "anchor": "noon",
+        "timezone": "Mars",
+        "calendar": "nobody's",
+        "on_blocked": "maybe",
+        "window": "9",
+        "not_before": "soon",
+        "not_after": "later",
+        "enabled": "yes",
+        "wnidow": 1,
+    }
+    answer = api().post("/v1/schedules", {"job_key": "a:b", **wrong})
+    assert (answer.status_code, set(answer.json()["fields"])) == (400, set(wrong))
+    trigger = TriggerFactory(job__job_key="c:d")
+    answer = api().put(f"/v1/schedules/{trigger.pk}", wrong)
+    assert (answer.status_code, set(answer.json()["fields"])) == (400, set(wrong))
+    assert not Trigger.objects.exclude(pk=trigger.pk).exists()
+
+
 def test_the_job_of_a_schedule_must_be_there_and_stays(api):
     client = api()
     for job_key in (None, 5, "", "no:such", "a\x7fb"):

@@ -161,6 +161,16 @@ def test_all_that_is_wrong_is_said_at_once_and_what_was_written_stays(operator):
     assert "Kept <b>" in page.text
 
 
+def test_all_that_is_wrong_with_one_schedule_is_said_at_once_and_no_second_new_one_is_there(operator):
+    wrong = {"t0-text": "61 * * * *", "t0-timezone": "Mars", "t0-window": "09:00", "t0-calendar": "nobody's"}
+    named = {"t0-text", "t0-timezone", "t0-window", "t0-calendar"}
+    for more in ({}, {"t0-kind": "once", "t0-text": "soon"}, {"t0-kind": "every", "t0-text": "0s"}):
+        page = Page(operator.post("/jobs/new", {**filled(operator, "/jobs/new"), **NEW, **wrong, **more}))
+        fields = [one["name"] for tag in ("input", "select") for one in page.all(tag) if "aria-invalid" in one]
+        assert set(fields) == named
+        assert page.text.count("New schedule") == 1
+
+
 def test_a_key_that_is_taken_and_a_group_that_is_not_there_are_refused_beside_their_fields(operator, now):
     save_job({"job_key": "ops:new", "description": "first"}, now, SYSTEM)
     answer = operator.post("/jobs/new", {**filled(operator, "/jobs/new"), **NEW})
