@@ -51,9 +51,7 @@ def filled_in(
                 refusal = " ".join(text for name, text in errors.items() if name not in names)
                 status = 400
             except CroniqError as refused:
-                if refused.status != 409:
-                    raise
-                refusal, status = said(refused.message), 409
+                refusal, status = said(refused.message), refused.status
     rows = [(field, texts.get(field.name, field.usual), errors.get(field.name, "")) for field in fields]
     context = {
         "title": title,

@@ -51,6 +51,15 @@ def test_an_end_waits_for_its_beginning_that_a_receiver_did_not_take(now):
     assert say_all(now + 3 * MINUTE) == ["overran", "recovered"]
 
 
+def test_an_end_that_waits_is_looked_at_behind_its_beginning(now):
+    """Not beside it: of two that are due at one instant the end could be the first one, and again, for ever."""
+    begun = AlertFactory(next_at=now + SECOND)
+    over = AlertFactory(rule=begun.rule, event="recovered", cause=recovery_of(begun.pk), next_at=now)
+    assert claim_alert(now) is None
+    over.refresh_from_db()
+    assert begun.next_at < over.next_at < begun.next_at + SECOND
+
+
 def test_an_end_waits_while_its_beginning_is_being_sent(now):
     begun_and_over(now)
     sending = claim_alert(now + 2 * MINUTE)

@@ -155,6 +155,8 @@ def test_runners_with_no_place_free_are_why_a_due_run_waits(explained, now):
     for more in ({"capabilities": [COMMAND_ONLY]}, {"drained_at": now}, {"client": other}):
         RunnerFactory(last_poll_at=now, max_inflight=9, **more)
     assert codes(explained(entry)) == ["runners_full"]
+    # What a pause holds waits for no place.
+    assert codes(explained(QueueEntryFactory(state=State.HELD, available_at=now, job__paused_at=now))) == ["paused"]
     RunnerFactory(last_poll_at=now, max_inflight=1)
     assert codes(explained(entry)) == []
 
@@ -213,6 +215,10 @@ def test_runners_that_are_drained_take_nothing(explained, runner, now):
     RunnerFactory(last_poll_at=now, capabilities=["tape"], drained_at=now)
     (reason,) = explained(entry)["reasons"]
     assert (reason["code"], reason["capabilities"]) == ("drained", ["tape"])
+    # What another tenant's runner has is nobody's business.
+    RunnerFactory(last_poll_at=now, capabilities=["gold"], drained_at=now, client=ApiClientFactory(tenant="other"))
+    gold = QueueEntryFactory(lane=LaneFactory(require=["gold"]), available_at=now)
+    assert codes(explained(gold)) == ["lacking_capability"]
     Runner.objects.update(drained_at=now)
     (reason,) = explained(entry)["reasons"]
     assert (reason["code"], "is drained" in reason["message"]) == ("drained", True)

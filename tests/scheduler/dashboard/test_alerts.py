@@ -158,8 +158,11 @@ def test_rules_channels_and_snoozes_of_each_tenant_are_made_and_shown(admin):
     assert admin.post("/alerts/exemptions/new", said).status_code == 302
     assert {row.tenant for model in (AlertRule, AlertExemption) for row in model.objects.all()} == {"acme"}
     assert AlertChannel.objects.get(name="boss").tenant == "acme"
+    AlertFactory(rule=AlertRule.objects.get(), tenant="acme", job_key="acme:night")
     theirs, ours = (admin.get(f"/alerts?tenant={name}").content.decode() for name in ("acme", "default"))
     assert ("boss" in theirs, "ours" in theirs, "boss" in ours, "ours" in ours) == (True, False, False, True)
+    for text in ('/edit">theirs</a>', '<th scope="row">theirs', "acme:night"):
+        assert (text in theirs, text in ours) == (True, False), text
     assert admin.post("/alerts/rules/new", {**rule, "tenant": "nobody", "name": "y"}).status_code == 400
 
 

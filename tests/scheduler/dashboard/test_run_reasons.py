@@ -11,6 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from runners.services.audit import SYSTEM
 from scheduler.models import Job, QueueEntry, Run
 from scheduler.queries import bulk
+from scheduler.queries.runs import runs_of_ids
+from scheduler.queries.waits import notes_of
+from scheduler.services.claim import claim_due
 from scheduler.services.replays import replay_run
 from tests.factories import (
     NOW,
@@ -21,6 +24,7 @@ from tests.factories import (
     QueueEntryFactory,
     RunFactory,
     RunnerFactory,
+    RunnerInstanceFactory,
     SlotFactory,
 )
 from tests.scheduler.dashboard.conftest import HTMX
@@ -91,7 +95,7 @@ WHY = {
         waiting,
         "its runners have no place free",
     ),
-    "nothing": (free, waiting, "waits for its turn"),
+    "nothing": (lambda: [free(), MaintenanceFactory(reason="was yesterday")], waiting, "waits for its turn"),
 }
 
 
@@ -121,6 +125,14 @@ def test_the_list_follows_what_keeps_a_run_from_starting(viewer):
     free()
     assert "waits for its turn" in Page(viewer.get(live, headers=HTMX)).text
     assert entry.run.pk
+
+
+def test_a_run_that_is_claimed_while_the_list_is_made_waits_for_nothing(now):
+    entry = waiting()
+    rows = runs_of_ids([entry.pk], now)
+    assert len(claim_due(now, 1, RunnerInstanceFactory().pk, [entry.lane_id])) == 1
+    note = notes_of(rows, now)[entry.pk]
+    assert (rows[0].state, note.is_waiting, note.why) == ("queued", False, None)
 
 
 def test_the_queries_do_not_grow_with_what_waits(viewer):
@@ -216,7 +228,9 @@ def test_all_that_match_says_what_it_leaves_out_and_why(operator, now, monkeypat
     assert ("Of all that match those are meant that failed, died or were cancelled." in text) == ("state" not in query)
     assert "was counted among" not in text
     monkeypatch.setattr(bulk, "LOOKED_AT", 2)
-    text = confirm(operator, f"do=rerun&all=1&{query}")
+    with CaptureQueriesContext(connection) as asked:
+        text = confirm(operator, f"do=rerun&all=1&{query}")
+    assert any(one["sql"].endswith("LIMIT 3") for one in asked)  # one more than are told of says that there are more
     assert "is of a deleted job" not in text
     assert "What is left out was counted among the 2 newest that match." in text
 
