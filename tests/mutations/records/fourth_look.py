@@ -72,8 +72,7 @@ RECORDS = [
         "scheduler/api/views/executions.py",
         "rows if reached is None or len(rows) == limit else",
         "rows if reached is None else",
-        "tests/scheduler/api/test_run_filters.py"
-        "::test_a_filter_without_an_index_looks_back_in_steps_and_loses_nothing",
+        "tests/scheduler/api/test_run_filters.py::test_a_filter_without_an_index_looks_back_in_steps_and_loses_nothing",
     ),
     _one(
         "left-out-is-counted-among-few",
