@@ -6,10 +6,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db.models import Exists, OuterRef
 
 from runners.models import AuditEvent, Heartbeat, Runner, RunnerInstance
-from scheduler.models import AlertExemption, DeadLetter, IdempotencyKey, Job, QueueEntry, Run, RunLog, Slot
+from scheduler.models import AlertExemption, DeadLetter, IdempotencyKey, Job, QueueEntry, Run, RunLog, SkippedSpan, Slot
 from scheduler.services.alerts.causes import KEPT as ALERTS_KEPT
 from scheduler.services.alerts.causes import over_and_said
 from scheduler.services.newest import beyond_newest
@@ -83,6 +84,14 @@ def _lines(now: datetime) -> int:
     return _older(RunLog.objects, "logged_at", settings.CRONIQ_LOG_RETENTION_SECONDS, now)
 
 
+def _spans(now: datetime) -> int:
+    return _older(SkippedSpan.objects, "recorded_at", settings.CRONIQ_RUN_RETENTION_SECONDS, now)
+
+
+def _sessions(now: datetime) -> int:
+    return Session.objects.filter(expire_date__lt=now).count()
+
+
 def _alerts(now: datetime) -> int:
     exemptions = AlertExemption.objects.filter(until__lt=now - ALERTS_KEPT).count()
     return over_and_said().filter(created_at__lt=now - ALERTS_KEPT).count() + exemptions
@@ -96,9 +105,11 @@ KINDS: dict[str, Callable[[datetime], int]] = {
     "log_lines": _lines,
     "runs": _old_runs,
     "newest_runs": _beyond_newest,
+    "gaps": _spans,
     "audit": _events,
     "instances": _unheld_instances,
     "runners": _dead_runners,
     "heartbeats": _old_heartbeats,
+    "sessions": _sessions,
     "alerts": _alerts,
 }

@@ -1,4 +1,5 @@
-"""Throw away what has outlived its time: keys, letters, log lines, runs, instances and runners, our own heartbeats.
+"""Throw away what has outlived its time: keys, letters, log lines, runs, gaps, instances and runners, our own
+heartbeats, sessions.
 
 Each is a batch, oldest first, and returns how many went: as many as ``limit`` means that there may be more. What
 somebody else has in hand is left to the next batch: a chore that waits for a row while it holds others would meet
@@ -11,18 +12,31 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db.models import Exists, OuterRef, QuerySet
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, chunks, write_transaction
-from runners.models import Heartbeat, Runner, RunnerInstance
+from runners.models import Heartbeat, Outage, Runner, RunnerInstance
 from runners.services.audit import Event, record_events
-from scheduler.models import DeadLetter, IdempotencyKey, QueueEntry, Run, RunLog, Slot
+from scheduler.models import DeadLetter, IdempotencyKey, QueueEntry, Run, RunLog, SkippedSpan, Slot
 
 DEPOSED_KEPT = timedelta(days=7)
 """So long a deposed process is known again, and refused, when it comes back."""
 HEARTBEATS_KEPT = timedelta(days=7)
 RUNS_PER_TRANSACTION = 100
 """With each run go its attempts and keys."""
+LONG_SILENCE = timedelta(days=1)
+SETTLES_WITHIN = timedelta(hours=1)
+
+
+def has_settled(now: datetime) -> bool:
+    """False for an hour after a day or more in which no server gave a sign of life.
+
+    They were off, or the clock was set forward, by a year perhaps: nobody can tell, and by such a clock everything is
+    old. That hour is for whoever sets it right.
+    """
+    lately = Outage.objects.filter(ended_at__gt=now - SETTLES_WITHIN).values_list("began_at", "ended_at")
+    return all(ended_at - began_at < LONG_SILENCE for began_at, ended_at in lately)
 
 
 def drop_expired_keys(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
@@ -47,13 +61,33 @@ def drop_old_lines(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     until = _until(now, settings.CRONIQ_LOG_RETENTION_SECONDS)
     if until is None:
         return 0
-    # Ids are in the order in which the lines were said, so the oldest are found without an index on the instant.
-    oldest = RunLog.objects.order_by("pk").values_list("pk", "logged_at")
-    if not any(logged_at < until for _, logged_at in oldest[:1]):
+    old = _oldest(RunLog.objects.all(), "logged_at", until, now, limit)
+    if not old:
         return 0
     with write_transaction():
-        old = [pk for pk, logged_at in oldest[:limit] if logged_at < until]
         return _delete_lines(_taken(RunLog.objects.filter(pk__in=old), limit))
+
+
+def drop_old_spans(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
+    """Delete gaps that were recorded longer ago than ``CRONIQ_RUN_RETENTION``: they are told as long as runs are."""
+    until = _until(now, settings.CRONIQ_RUN_RETENTION_SECONDS)
+    if until is None:
+        return 0
+    old = _oldest(SkippedSpan.objects.all(), "recorded_at", until, now, limit)
+    if not old:
+        return 0
+    with write_transaction():
+        return SkippedSpan.objects.filter(pk__in=_taken(SkippedSpan.objects.filter(pk__in=old), limit)).delete()[0]
+
+
+def drop_expired_sessions(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
+    """Delete sessions of browsers that are over; who begins to sign in with a provider and leaves has one too."""
+    over = Session.objects.filter(expire_date__lt=now).order_by("expire_date")
+    if not over.exists():
+        return 0
+    with write_transaction():
+        # One that was prolonged meanwhile is not over.
+        return Session.objects.filter(pk__in=_taken(over, limit), expire_date__lt=now).delete()[0]
 
 
 def drop_old_runs(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
@@ -162,6 +196,16 @@ def drop_old_heartbeats(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
 
 
 _HELD = (QueueEntry.State.CLAIMED, QueueEntry.State.STOPPING)
+
+
+def _oldest(rows: QuerySet[Any], column: str, until: datetime, now: datetime, limit: int) -> list[Any]:
+    """The ids of those that are older than ``until`` among the first ``limit``, without an index on the instant: ids
+    are in the order in which the rows were made. What a clock that was ahead once made in a time to come is passed
+    over: all that came after it would be kept until then."""
+    first = rows.filter(**{f"{column}__lte": now}).order_by("pk").values_list("pk", column)
+    if not any(at < until for _, at in first[:1]):
+        return []
+    return [pk for pk, at in first[:limit] if at < until]
 
 
 def _taken(rows: QuerySet[Any], limit: int) -> list[Any]:

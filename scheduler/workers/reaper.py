@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache, partial
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS, is_outage
 from runners.services.audit_retention import drop_old_events
+from scheduler.queries.prunable import KINDS
 from scheduler.services.admit import admit
 from scheduler.services.alerts.causes import drop_old_alerts
 from scheduler.services.alerts.watch import watch
@@ -24,9 +26,12 @@ from scheduler.services.retention import (
     drop_deposed_instances,
     drop_expired_keys,
     drop_expired_letters,
+    drop_expired_sessions,
     drop_old_heartbeats,
     drop_old_lines,
     drop_old_runs,
+    drop_old_spans,
+    has_settled,
 )
 from scheduler.services.tally import fold_tallies
 from scheduler.services.waiting import (
@@ -71,12 +76,14 @@ CHORES: dict[str, Callable[[datetime, int], int]] = {
     "log_lines": drop_old_lines,
     "runs": drop_old_runs,
     "newest_runs": NewestKept(),
+    "gaps": drop_old_spans,
     "audit": drop_old_events,
     "instances": drop_deposed_instances,
     "runners": drop_dead_runners,
     "heartbeats": drop_old_heartbeats,
     "tallies": fold_tallies,
     "alert_rules": watch,
+    "sessions": drop_expired_sessions,
     "alerts": drop_old_alerts,
 }
 
@@ -85,9 +92,11 @@ def run_once(now: datetime, limit: int = WRITE_BATCH_ROWS) -> ReapPass:
     """Do a batch of every chore, in their order. A database that is away ends the pass (the caller backs off)."""
     done: dict[str, int] = {}
     failed: list[str] = []
+    # Asked once, and after the chores that write down that servers were silent.
+    may_throw_away = cache(partial(has_settled, now))
     for name, chore in CHORES.items():
         try:
-            done[name] = chore(now, limit)
+            done[name] = 0 if name in KINDS and not may_throw_away() else chore(now, limit)
         except Exception as error:
             if is_outage(error):
                 raise

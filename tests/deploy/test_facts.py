@@ -166,6 +166,13 @@ def test_the_compose_files_run_what_the_design_asks_for():
     assert deployments == {f"croniq-{service}": count for service, count in replicas.items()}
 
 
+def test_what_jobs_leave_behind_is_buried_by_the_first_process():
+    for compose in COMPOSE.values():
+        assert all(content["init"] for service, content in compose["services"].items() if service != "postgres")
+    for pod, container in containers():
+        assert pod.get("shareProcessNamespace", False) == (container["name"] == "runner")
+
+
 def test_what_a_compose_file_refers_to_is_in_it():
     for compose in COMPOSE.values():
         services = compose["services"]

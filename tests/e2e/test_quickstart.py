@@ -34,7 +34,12 @@ class Quickstart:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "quickstart", "--port", str(port), *argv],
                 cwd=ROOT,
-                env={**kept, "DATABASE_URL": database_url(), "CRONIQ_DATA_DIR": str(directory / "data")},
+                env={
+                    **kept,
+                    "DATABASE_URL": database_url(),
+                    "CRONIQ_DATA_DIR": str(directory / "data"),
+                    "HTTP_PROXY": "http://127.0.0.1:9",  # a company's, which does not reach this machine
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

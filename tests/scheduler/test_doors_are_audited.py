@@ -399,6 +399,7 @@ COMMANDS_THAT_WRITE = {
 }
 NO_COMMANDS = {
     "doctor", "next_fires", "test", "makemessages",  # look, or are no part of a site
+    "migrate",  # makes the tables
     "serve", "materialize", "reap", "runner", "quickstart", "prune",  # run what services do that are told of below
     "backup", "move_to_postgres",  # copy a database with its audit
     "seed_demo",  # fills an empty one for a demonstration
@@ -462,7 +463,8 @@ CHORES = {
 TOLD_ELSEWHERE = {
     "deadlines",  # an attempt that timed out is a row of its own, and in the run's history
     "unclaimed", "admit",  # whose turn it is
-    "idempotency_keys", "dead_letters", "log_lines", "runs", "newest_runs", "instances", "heartbeats",  # end when said
+    "idempotency_keys", "dead_letters", "log_lines", "runs", "newest_runs", "gaps", "instances", "heartbeats",
+    "sessions",  # end when said
     "tallies",  # the same sums in fewer rows
     "alert_rules", "alerts",  # are the log of alerts
 }  # fmt: skip

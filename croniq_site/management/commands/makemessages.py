@@ -42,7 +42,7 @@ SPOKEN = (
 NO_PAGES = [".venv", "node_modules", "data", "docs", "benchmarks", "tests", "agent", "management", "move", "manage.py"]
 """What shows nothing to people, or shows it in English."""
 LEFT_OUT = (
-    *("migrations", "management", "fingerprints", "logs", "seed", "demo", "loop", "supervisor"),
+    *("migrations", "migrating", "management", "fingerprints", "logs", "seed", "demo", "loop", "supervisor"),
     *("jobs_file", "crontab", "yaml_text", "imports", "celery", "k8s", "move", "backup", "installation"),
 )
 """How names of files and folders begin whose sentences only commands, the API or logs say."""

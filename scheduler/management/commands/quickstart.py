@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management import call_command
@@ -26,6 +27,7 @@ from runners.services.declared import apply_declared
 from scheduler.services.demo import create_demo_jobs
 from scheduler.services.installation import ensure_admin, ensure_local_runner_key
 
+_DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 READY_SECONDS = 60
 DRAIN_SECONDS = 10
 
@@ -106,12 +108,18 @@ def _children(host: str, port: int, url: str, key_file: Path, ready: _Readiness)
                 "CRONIQ_RUNNER_KEY_FILE": str(key_file),
                 # What a job's command inherits is the runner's allow-list; it has no business with the database either.
                 "CRONIQ_RUNNER_DATA_DIR": str(settings.DATA_DIR),
+                # Its server is this machine, which a proxy of the environment does not reach.
+                "no_proxy": ",".join(filter(None, [_no_proxy(), urlsplit(url).hostname])),
             },
             # What runs has its time to drain, and then five seconds between TERM and KILL.
             stop_seconds=DRAIN_SECONDS + 8,
             start_when=lambda: ready.said,
         ),
     ]
+
+
+def _no_proxy() -> str:
+    return os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
 
 
 class _Readiness:
@@ -136,9 +144,7 @@ class _Readiness:
     def _ask(self) -> None:
         with (
             contextlib.suppress(OSError, urllib.error.URLError),
-            urllib.request.urlopen(  # noqa: S310
-                f"{self.url}/health", timeout=2
-            ) as answer,
+            _DIRECTLY.open(f"{self.url}/health", timeout=2) as answer,
         ):
             if answer.status == 200 and not self.said:
                 self.said = True

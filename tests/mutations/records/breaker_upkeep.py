@@ -4,6 +4,8 @@ from tests.mutations.record import Mutation
 
 SETTINGS, CONNECTIONS = "tests/site/test_settings.py::", "tests/site/test_connections.py::"
 ALONE, ADDITIVE = "tests/kernel/test_migrating.py::", "tests/schema/test_additive.py::"
+RETENTION, RETAINING = "tests/scheduler/workers/test_retention.py::", "scheduler/services/retention.py"
+HEALTH, QUICKSTART = "tests/deploy/test_healthcheck.py::", "tests/e2e/test_quickstart.py::"
 READER = "croniq_site/configuration.py"
 MIGRATING, INDEXES = "croniq_site/kernel/migrating.py", "croniq_site/kernel/indexes.py"
 
@@ -104,6 +106,65 @@ RECORDS = [
         "Wants=network-online.target croniq-migrate.service\n",
         "Wants=network-online.target croniq-migrate.service\nRequires=croniq-migrate.service\n",
         "tests/deploy/test_facts.py::test_no_process_of_a_new_version_starts_before_its_migrations",
+    ),
+    _record(
+        "health-check-asks-by-no-proxy",
+        "The health check asks the server beside it, and no proxy that the environment names.",
+        "deploy/healthcheck.py",
+        "urllib.request.ProxyHandler({})",
+        "urllib.request.ProxyHandler()",
+        HEALTH + "test_it_asks_by_a_name_that_is_answered_and_not_by_a_proxy",
+    ),
+    Mutation(
+        name="quickstart-asks-by-no-proxy",
+        mechanism="All of Croniq on one machine finds its own server behind a proxy that the environment names.",
+        file="scheduler/management/commands/quickstart.py",
+        old='                "no_proxy": ",".join(filter(None, [_no_proxy(), urlsplit(url).hostname])),\n',
+        new="",
+        database="sqlite",
+        realtime=[
+            QUICKSTART + "test_quickstart_sets_up_runs_the_demo_and_leaves_nothing_and_a_second_start_doubles_nothing"
+        ],
+    ),
+    _record(
+        "runners-zombies-are-buried",
+        "What a job's command leaves behind is buried by a first process that does so.",
+        "deploy/kubernetes/runner.yaml",
+        "      shareProcessNamespace: true\n",
+        "",
+        "tests/deploy/test_facts.py::test_what_jobs_leave_behind_is_buried_by_the_first_process",
+    ),
+    _record(
+        "retention-passes-over-lines-of-the-future",
+        "A line that a clock ahead of its time has stamped keeps no others.",
+        RETAINING,
+        'rows.filter(**{f"{column}__lte": now}).order_by("pk")',
+        'rows.order_by("pk")',
+        RETENTION + "test_lines_that_a_clock_ahead_of_its_time_has_stamped_keep_no_others",
+    ),
+    _record(
+        "retention-waits-for-the-clock",
+        "A clock that is set forward by a year throws nothing away for an hour.",
+        "scheduler/workers/reaper.py",
+        "0 if name in KINDS and not may_throw_away() else chore(now, limit)",
+        "chore(now, limit)",
+        RETENTION + "test_a_clock_that_is_set_forward_throws_nothing_away_for_an_hour",
+    ),
+    _record(
+        "retention-waits-for-long-silences-only",
+        "After a restart old runs go at once.",
+        RETAINING,
+        "    return all(ended_at - began_at < LONG_SILENCE for began_at, ended_at in lately)\n",
+        "    return not lately.exists()\n",
+        RETENTION + "test_a_restart_throws_away_at_once",
+    ),
+    _record(
+        "sessions-go-when-they-are-over",
+        "Sessions that are over do not stay for ever.",
+        RETAINING,
+        "    if not over.exists():\n        return 0\n",
+        "    return 0\n",
+        RETENTION + "test_sessions_go_when_they_are_over",
     ),
     _record(
         "dead-database-hosts-are-noticed",

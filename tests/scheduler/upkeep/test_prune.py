@@ -7,6 +7,7 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
+from django.contrib.sessions.models import Session as WebSession
 from django.core.management import CommandError, call_command
 from django.db import connection
 
@@ -34,6 +35,7 @@ from tests.factories import (
     RunLogFactory,
     RunnerFactory,
     RunnerInstanceFactory,
+    SkippedSpanFactory,
     SlotFactory,
 )
 
@@ -202,6 +204,8 @@ def rich(settings):
         RunLogFactory(run=ended(now - 40 * DAY), logged_at=now - age * DAY)
         RunnerFactory(last_poll_at=now - age * DAY)
         AuditEventFactory(created_at=now - (age + 1) * DAY)
+        SkippedSpanFactory(recorded_at=now - (age + 60) * DAY)
+        WebSession.objects.create(session_key=f"key-{age}", session_data="", expire_date=now + (30 - age) * DAY)
     for age in (8, 6):
         RunnerInstanceFactory(deposed_at=now - age * DAY, runner__last_poll_at=now)
         HeartbeatFactory(beat_at=now - age * DAY)
@@ -225,10 +229,12 @@ DUE = {
     "log_lines": 1,
     "runs": 1,
     "newest_runs": 3,
+    "gaps": 1,
     "audit": 1,
     "instances": 1,
     "runners": 1,
     "heartbeats": 1,
+    "sessions": 1,
     "alerts": 2,
 }
 
@@ -263,8 +269,8 @@ def test_each_kind_is_a_chore_of_the_reaper_and_counts_nothing_where_there_is_no
 
 def test_every_chore_that_throws_away_by_age_can_be_asked_for():
     others = {
-        "missed_fires", "leases", "deadlines", "pauses", "maintenance", "queue_ttl", "queue_depth", "unclaimed",
-        "stray_runs", "stray_slots", "admit", "tallies", "alert_rules",
+        "clock", "missed_fires", "leases", "deadlines", "pauses", "maintenance", "queue_ttl", "queue_depth",
+        "unclaimed", "stray_runs", "stray_slots", "admit", "tallies", "alert_rules",
     }  # fmt: skip
     assert set(reaper.CHORES) - others == set(KINDS)
 

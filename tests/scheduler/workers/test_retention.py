@@ -6,16 +6,20 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from django.contrib.sessions.models import Session as WebSession
 
 from croniq_site.kernel.database import chunks
 from runners.models import AuditEvent, Heartbeat, Runner, RunnerInstance
 from scheduler.domain.work import Ack, AckAnswer, AckStatus
-from scheduler.models import Attempt, IdempotencyKey, QueueEntry, Run, RunLog
+from scheduler.models import Alert, Attempt, IdempotencyKey, QueueEntry, Run, RunLog, SkippedSpan
+from scheduler.queries.prunable import KINDS
 from scheduler.services import retention
+from scheduler.services.alerts.causes import drop_old_alerts
 from scheduler.services.claim import claim_due
 from scheduler.services.finish import finish
 from scheduler.workers import reaper
 from tests.factories import (
+    AlertFactory,
     AttemptFactory,
     DeadLetterFactory,
     HeartbeatFactory,
@@ -27,6 +31,7 @@ from tests.factories import (
     RunLogFactory,
     RunnerFactory,
     RunnerInstanceFactory,
+    SkippedSpanFactory,
     SlotFactory,
 )
 from tests.support.polling import poll_until
@@ -43,6 +48,10 @@ def _kept(settings):
     settings.CRONIQ_RUN_RETENTION_SECONDS = 90 * 86_400
     settings.CRONIQ_LOG_RETENTION_SECONDS = 30 * 86_400
     settings.CRONIQ_RUNNER_RETENTION_SECONDS = 30 * 86_400
+
+
+def session(until):
+    return WebSession.objects.create(session_key=f"key-{until.timestamp()}", session_data="", expire_date=until)
 
 
 def old_run(at, **more):
@@ -132,6 +141,60 @@ def test_lines_go_before_their_run(now):
     assert Run.objects.exists()
 
 
+def test_lines_that_a_clock_ahead_of_its_time_has_stamped_keep_no_others(now):
+    run = old_run(now)
+    ahead = RunLogFactory(run=run, logged_at=now + 365 * DAY)
+    RunLogFactory(run=run, logged_at=now)
+    assert retention.drop_old_lines(now + 30 * DAY + TICK) == 1
+    assert list(RunLog.objects.all()) == [ahead]
+    assert retention.drop_old_lines(now + 395 * DAY + TICK) == 1
+
+
+def test_alerts_that_a_clock_ahead_of_its_time_has_stamped_keep_no_others(now):
+    said = {"state": "delivered", "next_at": None}
+    ahead = AlertFactory(created_at=now + 365 * DAY, finished_at=now, ended_at=now, **said)
+    AlertFactory(created_at=now - 31 * DAY, finished_at=now, ended_at=now, **said)
+    assert drop_old_alerts(now, 1) == 1
+    assert list(Alert.objects.all()) == [ahead]
+
+
+def test_gaps_are_told_as_long_as_runs(now):
+    SkippedSpanFactory(recorded_at=now)
+    young = SkippedSpanFactory(recorded_at=now + DAY)
+    assert retention.drop_old_spans(now + 90 * DAY) == 0
+    assert retention.drop_old_spans(now + 90 * DAY + TICK) == 1
+    assert list(SkippedSpan.objects.all()) == [young]
+
+
+def test_sessions_go_when_they_are_over(now):
+    for number in range(3):
+        session(now + number * DAY)
+    assert retention.drop_expired_sessions(now) == 0
+    assert retention.drop_expired_sessions(now + DAY + TICK, 1) == 1
+    assert retention.drop_expired_sessions(now + DAY + TICK) == 1
+    assert WebSession.objects.get().expire_date == now + 2 * DAY
+
+
+def test_a_clock_that_is_set_forward_throws_nothing_away_for_an_hour(now):
+    """By it everything is old. A server that is away for a year looks the same."""
+    HeartbeatFactory(kind="serve", beat_at=now)
+    old_run(now)
+    session(now + 7 * DAY)
+    DeadLetterFactory(expires_at=now + 30 * DAY)
+    year = now + 365 * DAY
+    assert not any(reaper.run_once(year).done[kind] for kind in KINDS)
+    HeartbeatFactory(kind="serve", beat_at=year)
+    assert not any(reaper.run_once(year + timedelta(minutes=59)).done[kind] for kind in KINDS)
+    done = reaper.run_once(year + timedelta(hours=1)).done
+    assert (done["runs"], done["sessions"], done["dead_letters"]) == (2, 1, 1)
+
+
+def test_a_restart_throws_away_at_once(now):
+    HeartbeatFactory(kind="serve", beat_at=now + 100 * DAY - timedelta(hours=23))
+    old_run(now)
+    assert reaper.run_once(now + 100 * DAY).done["runs"] == 1
+
+
 def test_for_ever_is_for_ever(now, settings):
     settings.CRONIQ_RUN_RETENTION_SECONDS = settings.CRONIQ_LOG_RETENTION_SECONDS = 0
     settings.CRONIQ_RUNNER_RETENTION_SECONDS = 0
@@ -218,6 +281,14 @@ HELD = {
     "instances": (
         lambda now: RunnerInstanceFactory(deposed_at=now),
         lambda now: retention.drop_deposed_instances(now + 8 * DAY),
+    ),
+    "gaps": (
+        lambda now: SkippedSpanFactory(recorded_at=now),
+        lambda now: retention.drop_old_spans(now + 91 * DAY),
+    ),
+    "sessions": (
+        lambda now: session(now),
+        lambda now: retention.drop_expired_sessions(now + DAY),
     ),
     "heartbeats": (
         lambda now: HeartbeatFactory(kind="reap", beat_at=now),
