@@ -50,8 +50,8 @@ RECORDS = [
     _record(
         "retention-spares-young-lines",
         "Only lines older than their retention go.",
-        "for pk, logged_at in oldest[:limit] if logged_at < until",
-        "for pk, logged_at in oldest[:limit]",
+        "for pk, at in first[:limit] if at < until",
+        "for pk, at in first[:limit]",
         "test_lines_go_before_their_run",
     ),
     _record(
