@@ -19,10 +19,10 @@ SCOPES = ("jobs:trigger", "jobs:read", "jobs:write", "jobs:register", "execution
 
 
 class Wire(httpx.BaseTransport):
-    """The API in this process. ``faults``: what happens to the next requests instead, an exception or a status."""
+    """The API in this process. ``faults``: what the next requests have instead, an exception, a status, an answer."""
 
     def __init__(self) -> None:
-        self.faults: list[Exception | int] = []
+        self.faults: list[Exception | int | dict] = []
         self.paths: list[str] = []
         self.bodies: list[bytes] = []
         self._server = Client()
@@ -34,7 +34,7 @@ class Wire(httpx.BaseTransport):
             fault = self.faults.pop(0)
             if isinstance(fault, Exception):
                 raise fault
-            return httpx.Response(fault, json={})
+            return httpx.Response(fault, json={}) if isinstance(fault, int) else httpx.Response(200, json=fault)
         head = {name: request.headers[name] for name in ("Authorization", "Content-Type") if name in request.headers}
         answer = self._server.generic(request.method, request.url.raw_path.decode(), request.read(), headers=head)
         return httpx.Response(answer.status_code, content=answer.content)

@@ -21,7 +21,7 @@ with override_settings(TASKS={"default": {"BACKEND": "django_tasks.backends.dumm
 
 class Silent(Exception):
     def __str__(self) -> str:
-        raise RuntimeError("no")
+        raise self.args[0]("no")
 
 
 @task
@@ -40,7 +40,11 @@ def broken(kind: str) -> object:
         case "long":
             return "x" * 60_000
         case "silent":
-            raise Silent
+            raise Silent(RuntimeError)
+        case "leaves":
+            raise Silent(SystemExit)
+        case "wordy":
+            raise ValueError("x" * 1_000_000)
         case "surrogate":
             raise ValueError("half \ud800")
         case "exit":

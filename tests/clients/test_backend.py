@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from contextvars import Context
 from datetime import UTC, datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
 from croniq_tasks import api as client
 from croniq_tasks.api import CroniqRefused
-from croniq_tasks.compat import TaskResultDoesNotExist, TaskResultMismatch, TaskResultStatus
+from croniq_tasks.compat import (
+    TaskResultDoesNotExist,
+    TaskResultMismatch,
+    TaskResultStatus,
+    task_backends,
+    task_enqueued,
+)
 from django.core.exceptions import ImproperlyConfigured
 
 from scheduler.models import Job, QueueEntry, Run
@@ -140,9 +147,8 @@ def test_whoever_may_only_enqueue_is_not_refused_after_the_run_is_made(depot):
 
 def test_results_of_nothing_and_of_others(depot):
     backend = depot()
-    for nothing in ("", "x", str(uuid4())):
-        with pytest.raises(TaskResultDoesNotExist):
-            backend.get_result(nothing)
+    with pytest.raises(TaskResultDoesNotExist):
+        backend.get_result(str(uuid4()))
     gone = tasks.pack.enqueue()
     for path in ("tests.clients.depot.gone", "tests.clients.depot.Silent", "os.system"):
         Run.objects.update(metadata={"django_task": {"path": path, "args": [], "kwargs": {}}})
@@ -150,6 +156,47 @@ def test_results_of_nothing_and_of_others(depot):
             backend.get_result(gone.id)
     with pytest.raises(TaskResultMismatch):
         tasks.send.get_result(tasks.pack.enqueue().id)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", None, "../jobs", f"{UUID(int=1)}/logs", f"{UUID(int=1)}?x", "a\nb", "\ud800"]
+)
+def test_what_is_no_id_is_asked_of_nobody(depot, wire, text):
+    with pytest.raises(TaskResultDoesNotExist):
+        depot().get_result(text)
+    assert wire.paths == []
+
+
+def test_instants_of_a_project_without_zones_are_on_its_own_clock(depot, wire, settings):
+    backend = depot()
+    enqueued = tasks.pack.using(run_after=LATER).enqueue()
+    execution = backend.api.get(f"/v1/executions/{enqueued.id}")
+    settings.USE_TZ, settings.TIME_ZONE = False, "Europe/Vienna"
+    wire.faults = [execution]  # the server is in this process and must not see these settings
+    found = backend.get_result(enqueued.id)
+    assert (found.enqueued_at.tzinfo, found.task.run_after) == (None, datetime(2035, 3, 2, 13))  # noqa: DTZ001
+
+
+def test_backends_of_all_threads_and_contexts_share_their_connections(depot):
+    depot()
+
+    def client_of(alias: str) -> httpx.Client:
+        return Context().run(lambda: task_backends[alias].api._http())
+
+    assert client_of("default") is client_of("default") is client_of("other")
+
+
+def test_a_receiver_that_fails_makes_nobody_enqueue_again(depot):
+    def boom(**kwargs: object) -> None:
+        raise LookupError("of a receiver")
+
+    depot()
+    task_enqueued.connect(boom)
+    try:
+        result = tasks.pack.enqueue()
+    finally:
+        task_enqueued.disconnect(boom)
+    assert Run.objects.get().pk == UUID(result.id)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 from croniq_tasks import scheduled
-from croniq_tasks.management.commands import croniq_sync
+from croniq_tasks.management.commands import croniq_sync, croniq_worker
 from croniq_tasks.schedules import declared
 from django.core.management import call_command
 from django.core.management.base import CommandError
@@ -31,16 +32,20 @@ def test_what_is_gone_is_deleted_with_prune_and_nothing_else_is(depot, capsys):
     # Somebody else's, with our tag; and ours of another prefix.
     JobFactory(job_key="ops:nightly", tags=["depot-schedule"])
     JobFactory(job_key="depot-two-schedule:default:a.b", tags=["depot-two-schedule", "django-task"])
+    # Another backend of this project, which is the same project to Croniq.
+    scheduled("1h", name="there")(tasks.report.using(backend="other"))
+    sync(capsys, "--backend", "other")
     others = live()
-    scheduled("5m", name="often")(tasks.report)
+    assert KEY.format("there", "report") in others
+    scheduled("5m", name="often#2")(tasks.report)
     scheduled("0 3 * * *")(tasks.send)
-    assert sync(capsys) == [f"{KEY.format('often', 'report')}: 5m", f"{KEY.format('default', 'send')}: 0 3 * * *"]
-    assert live() == others | {KEY.format("often", "report"), KEY.format("default", "send")}
+    assert sync(capsys) == [f"{KEY.format('often#2', 'report')}: 5m", f"{KEY.format('default', 'send')}: 0 3 * * *"]
+    assert live() == others | {KEY.format("often#2", "report"), KEY.format("default", "send")}
     assert Job.objects.get(job_key=KEY.format("default", "send")).priority == 5
-    del declared["tests.clients.depot.report", "often"]
+    del declared["tests.clients.depot.report", "often#2"]
     sync(capsys)
-    assert KEY.format("often", "report") in live(), "without --prune nothing is deleted"
-    assert sync(capsys, "--prune")[1:] == [f"{KEY.format('often', 'report')}: deleted"]
+    assert KEY.format("often#2", "report") in live(), "without --prune nothing is deleted"
+    assert sync(capsys, "--prune")[1:] == [f"{KEY.format('often#2', 'report')}: deleted"]
     assert live() == others | {KEY.format("default", "send")}
 
 
@@ -64,6 +69,45 @@ def test_the_same_again_changes_nothing_and_what_is_dropped_is_gone(depot, capsy
     sync(capsys)
     assert Trigger.objects.get().updated_at == changed.updated_at
     assert Job.objects.get().metadata["django_task"]["args"] == []
+
+
+def test_what_is_wrong_with_one_is_told_with_its_name_and_the_others_are_made(depot, capsys):
+    depot()
+    JobFactory(job_key="depot-schedule:gone:a.b", tags=["depot-schedule"])
+    scheduled("61 * * * *", name="bad")(tasks.report)
+    scheduled("5m", timezone="Europe/Wien")(tasks.report)
+    scheduled("2h", name="good")(tasks.report)
+    with pytest.raises(CommandError) as refused:
+        sync(capsys, "--prune")
+    bad, zone = str(refused.value).splitlines()
+    assert bad.startswith(f"{KEY.format('bad', 'report')}: Croniq refused: 400 schedule: 61 is not in 0-59")
+    assert zone.startswith(f"{KEY.format('default', 'report')}: Croniq refused: 400 timezone: ")
+    assert Trigger.objects.get().job.job_key == KEY.format("good", "report")
+    assert "depot-schedule:gone:a.b" in live(), "nothing is deleted by a declaration that is wrong"
+
+
+def test_a_priority_that_is_dropped_is_gone(depot, capsys):
+    depot()
+    scheduled("2h")(tasks.report.using(priority=7))
+    sync(capsys)
+    declared.clear()
+    scheduled("2h")(tasks.report)
+    sync(capsys)
+    assert Job.objects.get().priority == 0
+
+
+def test_a_server_that_is_away_and_a_backend_that_is_none_are_told_in_a_sentence(depot, wire, monkeypatch):
+    monkeypatch.setattr("croniq_tasks.api.PATIENCE_SECONDS", -1)
+    depot()
+    scheduled("2h")(tasks.report)
+    wire.faults = [httpx.ConnectError("refused")]
+    with pytest.raises(CommandError, match="http://testserver does not answer: refused"):
+        call_command(croniq_sync.Command())
+    for command in (croniq_sync, croniq_worker):
+        with pytest.raises(CommandError, match="default, other; not nope"):
+            call_command(command.Command(), "--backend", "nope")
+    with pytest.raises(CommandError, match="allow_insecure_http is one of the backend's OPTIONS"):
+        call_command(croniq_worker.Command(), "--runner-id", "w")
 
 
 def test_a_refusal_is_told_in_a_sentence(depot):

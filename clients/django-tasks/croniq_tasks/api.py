@@ -7,7 +7,9 @@ import time
 import uuid
 from collections.abc import Iterator
 from datetime import datetime
+from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -36,7 +38,7 @@ class CroniqRefused(Exception):
 
 
 class Api:
-    """One keep-alive client a process: sockets that a fork shares would mix up two answers."""
+    """What is asked of one Croniq with one key."""
 
     def __init__(self, url: str, key: str) -> None:
         self._url, self._key = url.rstrip("/"), key
@@ -55,15 +57,16 @@ class Api:
                 return
             page = self.get(page["next"])
 
-    def post(self, path: str, body: Any) -> Any:
-        """Only for what may be said twice: an answer that is lost is asked for again."""
-        return self._ask("POST", path, json=body)
+    def post(self, path: str, body: Any, *, patience: float | None = None) -> Any:
+        """Only for what may be said twice: an answer that is lost is asked for again, for ``patience`` seconds."""
+        return self._ask("POST", path, patience, json=body)
 
     def put(self, path: str, body: dict[str, Any]) -> Any:
         return self._ask("PUT", path, json=body)
 
-    def delete(self, path: str) -> Any:
-        return self._ask("DELETE", path)
+    def delete_job(self, job_key: str) -> None:
+        # What follows a # or ? would be no part of the path, and what stands before it may be another job's key.
+        self._ask("DELETE", f"/v1/jobs/{quote(job_key, safe='')}")
 
     def trigger(self, job_key: str, metadata: dict[str, Any], run_at: datetime | None = None) -> str:
         """Make one run, also where an answer is lost on its way; return its id. ``run_at`` (aware) None: due now."""
@@ -72,8 +75,8 @@ class Api:
             body["run_at"] = run_at.isoformat()
         return self.post("/v1/trigger", body)["execution_id"]
 
-    def _ask(self, method: str, path: str, **more: Any) -> Any:
-        ends_at = time.monotonic() + PATIENCE_SECONDS
+    def _ask(self, method: str, path: str, patience: float | None = None, **more: Any) -> Any:
+        ends_at = time.monotonic() + (PATIENCE_SECONDS if patience is None else patience)
         while True:
             # One that hangs has what is left and no more, but enough to be answered at all.
             seconds = max(1.0, min(REQUEST_SECONDS, ends_at - time.monotonic()))
@@ -94,6 +97,13 @@ class Api:
 
     def _http(self) -> httpx.Client:
         if self._client is None or self._client[0] != os.getpid():
-            head = {"Authorization": f"ApiKey {self._key}"}
-            self._client = os.getpid(), httpx.Client(base_url=self._url, headers=head)
+            self._client = os.getpid(), _connected(os.getpid(), self._url, self._key)
         return self._client[1]
+
+
+@cache
+def _connected(pid: int, url: str, key: str) -> httpx.Client:
+    """One keep-alive client for all backends of a process: Django makes a backend for each thread and each context, so
+    for each request of an ASGI server, and to make a client takes longer than five requests. Not for a process and its
+    fork: sockets that both have would mix up two answers."""
+    return httpx.Client(base_url=url, headers={"Authorization": f"ApiKey {key}"})

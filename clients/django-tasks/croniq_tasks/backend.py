@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
@@ -99,7 +101,7 @@ class CroniqBackend(BaseTaskBackend):
             errors=[],
             worker_ids=[],
         )
-        task_enqueued.send(type(self), task_result=result)
+        task_enqueued.send_robust(type(self), task_result=result)
         return result
 
     def get_result(self, result_id: str) -> TaskResult:
@@ -112,9 +114,9 @@ class CroniqBackend(BaseTaskBackend):
         except RefusedCall as refusal:
             raise TaskResultMismatch(str(refusal)) from refusal
         if task.run_after is None and execution["kind"] == "triggered":
-            asked_for = _instant(execution["scheduled_for"])
-            if asked_for > _instant(execution["created_at"]):
-                task = task.using(run_after=asked_for)
+            asked_for = datetime.fromisoformat(execution["scheduled_for"])
+            if asked_for > datetime.fromisoformat(execution["created_at"]):
+                task = task.using(run_after=on_own_clock(asked_for))
         has_ended = any(attempt["ended_at"] for attempt in execution["attempts"])
         return self._result(execution, task, call, self._last_lines(result_id) if has_ended else [])
 
@@ -137,9 +139,12 @@ class CroniqBackend(BaseTaskBackend):
 
     def _execution(self, run_id: str) -> dict[str, Any]:
         try:
-            return self.api.get(f"/v1/executions/{run_id}")
+            # Who asks may have it from an address: nothing but an id may become a part of ours.
+            return self.api.get(f"/v1/executions/{UUID(str(run_id))}")
+        except ValueError as error:
+            raise TaskResultDoesNotExist(run_id) from error
         except CroniqRefused as refusal:
-            if refusal.status in (400, 404):  # no uuid, or of nothing
+            if refusal.status == 404:
                 raise TaskResultDoesNotExist(run_id) from refusal
             raise
 
@@ -173,5 +178,10 @@ class CroniqBackend(BaseTaskBackend):
         return result
 
 
+def on_own_clock(instant: datetime | None) -> datetime | None:
+    """Return an aware instant as the project has its own: without USE_TZ they are naive, on the clock of its zone."""
+    return instant if settings.USE_TZ or instant is None else timezone.make_naive(instant)
+
+
 def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+    return on_own_clock(datetime.fromisoformat(text)) if text else None

@@ -55,6 +55,8 @@ class Call:
             found = import_string(self.path)
         except ImportError as error:
             raise RefusedCall(f"{self.path!r} is not there: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise RefusedCall(f"{self.path!r} cannot be imported: {told(error)}") from error
         if not isinstance(found, Task):
             raise RefusedCall(f"{self.path!r} is no task.")
         try:
@@ -73,9 +75,9 @@ def told(error: BaseException) -> str:
     kind = type(error)
     try:
         text = str(error)
-    except Exception as fault:
+    except BaseException as fault:  # an exit here would be the worker's
         text = f"(its text could not be made: {type(fault).__qualname__})"
-    return storable(f"{kind.__module__}.{kind.__qualname__}: {text}")
+    return storable(f"{kind.__module__}.{kind.__qualname__}: {text}")[:MOST_RESULT_CHARACTERS]
 
 
 def result_line(value: Any) -> str:

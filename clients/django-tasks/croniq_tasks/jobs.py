@@ -69,5 +69,7 @@ class Naming:
             **job,
             "job_key": self.schedule_key(name, call.path),
             "metadata": call.metadata(),
+            # Also where it is none: the declaration may have had one, and a field that is left out stays.
+            "priority": fields.get("priority", 0) + priority,
             "tags": sorted({*job["tags"], self.schedules_tag}),
         }

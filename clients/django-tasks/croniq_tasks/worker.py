@@ -6,18 +6,22 @@ import asyncio
 import contextlib
 import contextvars
 import logging
+import math
 import os
 import signal
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from croniq_runner import ExecutionContext, HandlerError, LogLevel, Runner, RunnerOptions
 from django.db import close_old_connections
 from django.utils import timezone
 
-from croniq_tasks.backend import CroniqBackend
+from croniq_tasks.backend import CroniqBackend, on_own_clock
 from croniq_tasks.compat import (
     TaskContext,
     TaskError,
@@ -39,8 +43,21 @@ _LEVELS = (
     (0, LogLevel.DEBUG),
 )
 _LINE_SECONDS = 10.0
+MOST_LOG_BYTES = 8 * 1024 * 1024
+"""Of one attempt. Croniq keeps 10 MiB of a run, and the line with the result is its last."""
+_LINE_BYTES = 300
+"""What the fields of a line take, at most about."""
+FULL = "The task has logged 8 MiB; what it logs after this is not kept."
 _OF_THE_FRAMEWORK = ("django.tasks", "django_tasks")
 """They log that a task begins and ends, which the run says itself."""
+
+
+@dataclass(slots=True)
+class _Sink:
+    loop: asyncio.AbstractEventLoop
+    context: ExecutionContext
+    used_bytes: int = 0
+    is_full: bool = False
 
 
 class RunLog(logging.Handler):
@@ -48,26 +65,43 @@ class RunLog(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sinks: dict[str, tuple[asyncio.AbstractEventLoop, ExecutionContext]] = {}
+        self._sinks: dict[str, _Sink] = {}
+        self._home: tuple[int, int] | None = None
 
     @contextlib.contextmanager
     def open_for(self, context: ExecutionContext):
-        self._sinks[context.execution_id] = asyncio.get_running_loop(), context
+        self._home = os.getpid(), threading.get_ident()
+        self._sinks[context.execution_id] = _Sink(asyncio.get_running_loop(), context)
         try:
             yield
         finally:
             del self._sinks[context.execution_id]
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        # Without the lock of a handler: a task that held it here would wait for the loop, and the loop, once it has
+        # something to log itself, for the lock.
+        self.emit(record)
+        return True
 
     def emit(self, record: logging.LogRecord) -> None:
         run = running.get()
         sink = self._sinks.get(run.execution_id) if run else None
         if sink is None or record.name in _OF_THE_FRAMEWORK:
             return
-        loop, context = sink
+        process, thread = self._home
+        # What sends the lines was begun by one and has its context, so what it logs looks like the task's; it would
+        # wait for itself. A process that the task has forked has a copy of a loop that nobody runs.
+        if process != os.getpid() or thread == threading.get_ident():
+            return
         level = next(name for least, name in _LEVELS if record.levelno >= least)
         try:
             message = storable(self.format(record))
-            writing = asyncio.run_coroutine_threadsafe(_write(context, message, level, record.name), loop)
+            sink.used_bytes += len(message.encode()) + _LINE_BYTES
+            if sink.is_full:
+                return
+            if sink.used_bytes > MOST_LOG_BYTES:
+                sink.is_full, message, level = True, FULL, LogLevel.WARN
+            writing = asyncio.run_coroutine_threadsafe(_write(sink.context, message, level, record.name), sink.loop)
             # The writer's queue is bounded: a task that logs faster than the network waits here, in its own thread.
             writing.result(_LINE_SECONDS)
         except Exception:
@@ -151,7 +185,9 @@ class Worker:
     async def _handle(self, context: ExecutionContext) -> None:
         try:
             call = Call.of(context.metadata)
-            task = call.task(self._backend.alias, *(self._backend.naming.queue_and_priority(context.job_key) or ()))
+            place = self._backend.naming.queue_and_priority(context.job_key) or ()
+            # What a module does when it is imported is not for the loop: it may take long, or ask the database.
+            task = await self._in_thread(call.task, self._backend.alias, *place)
         except RefusedCall as refusal:
             raise HandlerError(str(refusal)) from refusal
         result = self._begin(task, call, context)
@@ -159,25 +195,30 @@ class Worker:
         with self._log.open_for(context):
             inside = contextvars.copy_context()
             inside.run(running.set, run)
-            executed = asyncio.get_running_loop().run_in_executor(
-                self._threads, inside.run, _execute, type(self._backend), result
-            )
-            failed = await _to_its_end(executed)
+            failed = await _to_its_end(self._in_thread(inside.run, _execute, type(self._backend), result))
         # What the task has logged comes first.
         await context.log_writer.flush()
         if failed is None:
-            await self._tell(context, "info", result_line(result.return_value), {FIELD: "result"})
+            value = result.return_value
+            if not await self._tell(context, "info", result_line(value), {FIELD: "result"}) and value is not None:
+                raise HandlerError("The log of the run is full, so what the task returned cannot be kept.")
             return
         error = result.errors[-1]
         kind = {FIELD: "error", "exception": error.exception_class_path}
         await self._tell(context, "error", error.traceback[-MOST_RESULT_CHARACTERS:], kind)
         raise HandlerError(told(failed)) from failed
 
-    async def _tell(self, context: ExecutionContext, level: str, message: str, fields: dict[str, str]) -> None:
-        """Write the line that the result is read from. The SDK's writer drops what a server that restarts does not
-        take; then a run without its result would be a success."""
+    def _in_thread(self, fn: Callable[..., Any], *args: Any) -> asyncio.Future:
+        return asyncio.get_running_loop().run_in_executor(self._threads, fn, *args)
+
+    async def _tell(self, context: ExecutionContext, level: str, message: str, fields: dict[str, str]) -> bool:
+        """Write the line that the result is read from; return False where the run's log is full. The SDK's writer drops
+        what a server that restarts does not take; then a run without its result would be a success."""
         line = {"level": level, "message": message, "fields": {**fields, "runner_id": context.runner_id}}
-        await asyncio.to_thread(self._backend.api.post, f"/v1/work/{context.execution_id}/events", [line])
+        path = f"/v1/work/{context.execution_id}/events"
+        # For as long as it takes: a task that has done its work must not fail for an outage at its end.
+        answer = await self._in_thread(partial(self._backend.api.post, path, [line], patience=math.inf))
+        return answer["accepted"] == 1
 
     def _begin(self, task: Any, call: Call, context: ExecutionContext) -> TaskResult:
         now = timezone.now()
@@ -185,7 +226,7 @@ class Worker:
             task=task,
             id=context.execution_id,
             status=TaskResultStatus.RUNNING,
-            enqueued_at=context.scheduled_for,
+            enqueued_at=on_own_clock(context.scheduled_for),
             started_at=now,
             last_attempted_at=now,
             finished_at=None,
@@ -223,7 +264,6 @@ def _execute(sender: type[CroniqBackend], result: TaskResult) -> BaseException |
         value = normalize_json(result.task.call(*first, *result.args, **result.kwargs))
         result_line(value)
         object.__setattr__(result, "_return_value", value)
-        object.__setattr__(result, "status", TaskResultStatus.SUCCESSFUL)
     except BaseException as error:
         failed = error
         kind = type(error)
@@ -232,8 +272,14 @@ def _execute(sender: type[CroniqBackend], result: TaskResult) -> BaseException |
             traceback=storable("".join(traceback.format_exception(error))),
         )
         result.errors.append(described)
-        object.__setattr__(result, "status", TaskResultStatus.FAILED)
-    object.__setattr__(result, "finished_at", timezone.now())
-    task_finished.send_robust(sender=sender, task_result=result)
+        _finish(sender, result, TaskResultStatus.FAILED)  # here, where receivers find the exception in sys.exc_info()
+    else:
+        _finish(sender, result, TaskResultStatus.SUCCESSFUL)
     close_old_connections()
     return failed
+
+
+def _finish(sender: type[CroniqBackend], result: TaskResult, status: TaskResultStatus) -> None:
+    object.__setattr__(result, "finished_at", timezone.now())
+    object.__setattr__(result, "status", status)
+    task_finished.send_robust(sender=sender, task_result=result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 from typing import Any
 
@@ -11,8 +12,8 @@ from croniq_runner import AuthFailedError, PollInstanceConflictError, RunnerOwne
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from croniq_tasks.backend import CroniqBackend
-from croniq_tasks.compat import task_backends
 from croniq_tasks.identity import worker_name
+from croniq_tasks.management.backends import croniq_backend
 from croniq_tasks.worker import Worker
 
 
@@ -34,24 +35,32 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        backend = task_backends[options["backend"]]
-        if not isinstance(backend, CroniqBackend):
-            raise CommandError(f"TASKS[{options['backend']!r}] is no backend of Croniq's.")
+        backend = croniq_backend(options["backend"])
         queues = options["queues"] or sorted(backend.queues)
         unknown = sorted(set(queues) - backend.queues) if backend.queues else []
-        if unknown or not queues:
+        if not queues:
+            raise CommandError(
+                "The backend takes every queue (QUEUES is empty), so --queue says of which tasks are run."
+            )
+        if unknown:
             raise CommandError(f"Queues of the backend: {', '.join(sorted(backend.queues))}; not {', '.join(unknown)}.")
         if options["concurrency"] < 1:
             raise CommandError("--concurrency is at least 1.")
+        if not 0 <= options["drain_timeout"] < math.inf:
+            raise CommandError("--drain-timeout is 0 or more.")
+        whose = backend.naming.prefix, backend.options["url"], backend.options["api_key"]
         own = options["runner_id"] or os.environ.get("RUNNER_ID")
-        with contextlib.nullcontext(own) if own else worker_name(backend.naming.prefix) as name:
+        with contextlib.nullcontext(own) if own else worker_name(*whose) as name:
             self._work(backend, queues, name, options)
 
     def _work(self, backend: CroniqBackend, queues: list[str], name: str, options: dict[str, Any]) -> None:
         url, concurrency = backend.options["url"], options["concurrency"]
-        worker = Worker(
-            backend, queues, concurrency=concurrency, runner_id=name, drain_seconds=options["drain_timeout"]
-        )
+        try:
+            worker = Worker(
+                backend, queues, concurrency=concurrency, runner_id=name, drain_seconds=options["drain_timeout"]
+            )
+        except ValueError as error:  # an address without TLS that is not this machine's
+            raise CommandError(f"{error} (allow_insecure_http is one of the backend's OPTIONS.)") from error
         self.stdout.write(f"{name}: tasks of {', '.join(queues)} from {url}, {concurrency} at a time.")
         self.stdout.flush()
         try:
