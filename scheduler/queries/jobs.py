@@ -20,6 +20,7 @@ OVERDUE_AFTER = timedelta(seconds=60)
 """A due run that nobody has taken for so long, or a fire of which there is no run, makes its job overdue."""
 
 WAITING = QueueEntry.WAITING
+KEYS_AROUND = 1000
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,13 @@ def job_list(*, tenant: str | None = None, tag: str | None = None, limit: int, a
 
 def job_of_key(job_key: str, tenant: str | None = None) -> Job | None:
     return live_jobs(tenant).filter(job_key=job_key).first()
+
+
+def keys_around(job_key: str, tenant: str | None = None) -> list[str]:
+    """The keys of jobs that stand next to ``job_key`` in their order, `KEYS_AROUND` on each side."""
+    keys = live_jobs(tenant).values_list("job_key", flat=True)
+    before = keys.filter(job_key__lt=job_key).order_by("-job_key")[:KEYS_AROUND]
+    return [*before, *keys.filter(job_key__gt=job_key).order_by("job_key")[:KEYS_AROUND]]
 
 
 def schedule_list(

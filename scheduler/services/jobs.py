@@ -120,7 +120,7 @@ def find_job_of_key(job_key: str, principal: Principal | None) -> Job | None:
 
 
 def _not_found(job_key: str) -> NotFound:
-    return NotFound(f"There is no job {job_key!r} that this key may see.")
+    return NotFound(f"There is no job {job_key!r}.")
 
 
 def delete_job(

@@ -108,7 +108,7 @@ def delete_trigger(
     with write_transaction():
         found = Trigger.objects.select_related("job").filter(pk=trigger_id, job__deleted_at__isnull=True).first()
         if found is None or (principal is not None and not principal.sees(found.job.tenant)):
-            raise NotFound(f"There is no schedule {trigger_id} that this key may see.")
+            raise NotFound(f"There is no schedule {trigger_id}.")
         job = lock_job(found.job_id)
         if job is not None:
             refuse_file_managed("job", job.job_key, job.managed_by, job.tenant, by=managed_by)

@@ -114,8 +114,8 @@ def test_a_sentence_of_a_service_is_read_in_german(sentence: str, german: str):
 def test_a_sentence_is_told_by_most_of_its_own_text():
     """Of two that fit the one with more text of its own, so that a value is not taken for a sentence."""
     with translation.override("de"):
-        german = "Es gibt keinen Job 'x', den dieser Schlüssel sehen darf."
-        assert said("There is no job 'x' that this key may see.") == german
+        german = "Ein Zeitplan braucht eines von x; so bliebe ihm keines."
+        assert said("A schedule needs one of x; this leaves it none.") == german
 
 
 def test_plain_words_of_a_schedule_are_german_where_a_page_asks():

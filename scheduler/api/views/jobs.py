@@ -6,13 +6,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from croniq_site.kernel.errors import InvalidInput, NotFound
+from croniq_site.kernel.suggestions import did_you_mean
 from runners.api.parameters import name_in_path, text_of
 from runners.api.views import ApiView
 from runners.services.audit import Actor
 from scheduler.api import openapi, schema, wire
 from scheduler.api.paging import list_answer
 from scheduler.models import Job
-from scheduler.queries.jobs import job_list, job_of_key, job_states
+from scheduler.queries.jobs import job_list, job_of_key, job_states, keys_around
 from scheduler.queries.runners import lacking_capabilities
 from scheduler.services import jobs as job_services
 
@@ -28,8 +29,18 @@ def job_in_path(view: ApiView, job_key: str) -> Job:
     """Return the job of a path; another tenant's is as good as none."""
     job = job_of_key(name_in_path(job_key, "job"), view.principal.tenant)
     if job is None:
-        raise NotFound(f"There is no job {job_key!r}.")
+        raise no_such_job(view, job_key)
     return job
+
+
+def no_such_job(view: ApiView, job_key: str) -> NotFound:
+    """The refusal of a key that is none, with the one that may be meant among those that the caller may read."""
+    may_read = view.principal.has("jobs:read")
+    return NotFound(f"There is no job {job_key!r}.{_meant(view, job_key) if may_read else ''}")
+
+
+def _meant(view: ApiView, job_key: str) -> str:
+    return did_you_mean(job_key, keys_around(job_key, view.principal.tenant))
 
 
 class Jobs(ApiView):

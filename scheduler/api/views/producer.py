@@ -5,8 +5,10 @@ from __future__ import annotations
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from croniq_site.kernel.errors import NotFound
 from runners.api.views import ApiView
 from scheduler.api import openapi, schema
+from scheduler.api.views.jobs import no_such_job
 from scheduler.domain.job_fields import refuse_unknown
 from scheduler.services.registration import register_job
 from scheduler.services.trigger_runs import trigger_run
@@ -49,18 +51,21 @@ class Trigger(ApiView):
     def post(self, request: Request) -> Response:
         body = self.body
         refuse_unknown(body, _TRIGGER_FIELDS)
-        result = trigger_run(
-            body.get("job_key"),
-            self.now,
-            self.principal,
-            metadata=body.get("metadata"),
-            require=body.get("require"),
-            prefer=body.get("prefer"),
-            timeout_seconds=body.get("timeout"),
-            idempotency_key=body.get("idempotency_key"),
-            traceparent=request.headers.get("traceparent"),
-            run_at=body.get("run_at"),
-        )
+        try:
+            result = trigger_run(
+                body.get("job_key"),
+                self.now,
+                self.principal,
+                metadata=body.get("metadata"),
+                require=body.get("require"),
+                prefer=body.get("prefer"),
+                timeout_seconds=body.get("timeout"),
+                idempotency_key=body.get("idempotency_key"),
+                traceparent=request.headers.get("traceparent"),
+                run_at=body.get("run_at"),
+            )
+        except NotFound:
+            raise no_such_job(self, body["job_key"]) from None
         return Response(
             {
                 "execution_id": str(result.run_id),

@@ -9,6 +9,8 @@ WHOSE = "tests/scheduler/alerts/test_whose.py::"
 SET_BACK = "tests/scheduler/workers/test_clock_set_back.py::"
 FORM = "tests/scheduler/dashboard/test_job_form.py::"
 ALL_AT_ONCE = "tests/scheduler/api/test_schedules.py::test_all_that_is_wrong_with_a_schedule_is_said_at_once"
+SUGGESTIONS = "tests/scheduler/api/test_suggestions.py::"
+MISSPELLED = SUGGESTIONS + "test_a_job_that_is_misspelled_is_told_by_the_keys_that_the_caller_may_read"
 CLOCK = "scheduler/services/clock_set_back.py"
 
 RECORDS = [
@@ -143,5 +145,33 @@ RECORDS = [
         old="one.is_blank if status == 200 else not one.id",
         new="one.is_blank",
         red=[FORM + "test_all_that_is_wrong_with_one_schedule_is_said_at_once_and_no_second_new_one_is_there"],
+    ),
+    Mutation(
+        name="left-job-key-meant-is-ones-own",
+        mechanism="A job key that may be meant is one of the caller's own tenant.",
+        file="scheduler/api/views/jobs.py",
+        old="keys_around(job_key, view.principal.tenant)",
+        new="keys_around(job_key)",
+        red=[MISSPELLED],
+    ),
+    Mutation(
+        name="left-job-key-meant-may-be-read",
+        mechanism="Who may not read jobs is told no name of one.",
+        file="scheduler/api/views/jobs.py",
+        old='may_read = view.principal.has("jobs:read")',
+        new="may_read = True",
+        red=[MISSPELLED],
+    ),
+    Mutation(
+        name="left-suggestions-cost-little",
+        mechanism="What may be meant is looked for at a bounded cost: few keys, of them few letter by letter.",
+        edits=[
+            Edit("scheduler/queries/jobs.py", '.order_by("-job_key")[:KEYS_AROUND]', '.order_by("-job_key")'),
+            Edit("croniq_site/kernel/suggestions.py", "nlargest(COMPARED, ", "nlargest(9999, "),
+        ],
+        red=[
+            SUGGESTIONS + "test_of_many_jobs_those_next_to_the_key_are_looked_at",
+            SUGGESTIONS + "test_few_of_many_names_are_compared_letter_by_letter",
+        ],
     ),
 ]
