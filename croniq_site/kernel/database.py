@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import wraps
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -80,6 +81,18 @@ def _do_last() -> None:
     while _last.work:  # what is done last may ask for more
         work = next(iter(_last.work))
         work(list(_last.work.pop(work)))
+
+
+def when_committed(work: Callable[..., object], *args: Any) -> None:
+    """Call ``work`` when the transaction in hand is committed; where none is, at once. What it raises is logged: what
+    is committed stays so, and whoever asked for it is told that."""
+
+    # Not a `partial`: when one fails Django looks for its name to log it, and fails at that.
+    @wraps(work)
+    def done() -> None:
+        work(*args)
+
+    connections[DEFAULT_DB_ALIAS].on_commit(done, robust=True)
 
 
 @contextmanager

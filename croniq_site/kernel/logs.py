@@ -20,7 +20,7 @@ _SECRETS = re.compile(
     r"(?P<key>croniq_[\w-]{5})[\w-]{20,}"  # an API key: its prefix is shown everywhere
     r"|(?P<scheme>\b(?:ApiKey|Bearer|Basic)\s+)(?!croniq_)[^\s'\",;]{6,}"
     r"|(?P<user>://[^\s/:@'\"]*:)[^\s/@'\"]+(?=@)"
-    r"|(?P<name>\b(?:password|passwd|client_secret|secret_key|api_key)['\"]?\s*[=:]\s*['\"]?)[^\s'\",;&]+",
+    r"|(?P<name>\b(?:password|passwd|client[_-]secret|secret[_-]key|api[_-]?key)['\"]?\s*[=:]\s*['\"]?)[^\s'\",;&]+",
     re.IGNORECASE,
 )
 

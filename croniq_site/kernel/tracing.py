@@ -75,14 +75,17 @@ def start(process: str, environ: Mapping[str, str] = os.environ) -> None:
     if exporter is None:
         return
     try:
+        # Some variables are read, and refused, while it is imported.
         from croniq_site.kernel.spans import Spans, batched
+
+        made = Spans(process, batched(exporter))
+        made.is_sampled(1)  # by whatever sampler is installed here
     except ImportError as error:
         _log.warning("no traces: OTEL_… asks for them, but %s is not installed (docs/tracing.md)", error.name)
-        return
-    try:
-        active = Spans(process, batched(exporter))
     except Exception as error:
         _log.warning("no traces: %s", error)
+    else:
+        active = made
 
 
 def end() -> None:

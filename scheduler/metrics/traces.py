@@ -4,7 +4,7 @@ All ids are derived from the run's: what plans it, what hands it out and what ta
 and none of them leaves the others a note. Only what a trigger's caller said (its `traceparent`) travels, in the run's
 metadata under a reserved key, which no caller can set and none is told.
 
-Nothing here is called unless `tracing.active` is set: look there first.
+Nothing here but `tell`, of no spans, is called unless `tracing.active` is set: look there first.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-
 from croniq_site.kernel import tracing
-from croniq_site.kernel.database import IDS_PER_QUERY, chunks
+from croniq_site.kernel.database import IDS_PER_QUERY, chunks, when_committed
 from croniq_site.kernel.tracing import Place, place_of
 from scheduler.domain.occurrences import of_micro
 from scheduler.domain.work import Claimed
@@ -60,19 +57,25 @@ def kept_parent(traceparent: str | None) -> dict[str, str]:
 def note_planned(runs: Sequence[PlannedRun], jobs: Iterable[Job | DueJob], now: datetime) -> None:
     """Tell, when the transaction commits, of runs of these jobs that were planned at ``now``."""
     if runs:
-        transaction.on_commit(partial(_tell_of_planned, runs, {job.pk: job.job_key for job in jobs}, now), robust=True)
+        when_committed(_tell_of_planned, runs, {job.pk: job.job_key for job in jobs}, now)
 
 
 def note_made(run: Run, job_key: str, now: datetime) -> None:
     """Tell, when the transaction commits, of a run that somebody asked for."""
-    about = _about(run.pk, job_key, run.scheduled_for)
-    span = {**_first(run.pk, run.metadata), **_at(now), "name": MADE[run.kind], "attributes": about}
-    transaction.on_commit(partial(_tell, [span]), robust=True)
+    when_committed(_tell_of_made, run, job_key, now)
 
 
-def hand_over(claims: Sequence[Claimed], assignments: Sequence[dict[str, Any]], now: datetime) -> None:
-    """Put into each assignment where its handler's spans belong, and tell of the claims: from when each attempt fell
-    due until it was claimed."""
+def hand_over(claims: Sequence[Claimed], assignments: Sequence[dict[str, Any]], now: datetime) -> list[dict[str, Any]]:
+    """Put into each assignment where its handler's spans belong, and return the spans of the claims, from when each
+    attempt fell due until it was claimed: for `tell`, once the poll is there to hear of them."""
+    try:
+        return _handed_over(claims, assignments, now)
+    except Exception:
+        _log.exception("the spans of %d claims are lost", len(claims))  # the runs are handed out all the same
+        return []
+
+
+def _handed_over(claims: Sequence[Claimed], assignments: Sequence[dict[str, Any]], now: datetime) -> list[dict]:
     spans = []
     for claim, assignment in zip(claims, assignments, strict=True):
         run, root = _Run.of(claim.run_id, claim.metadata), _root(claim.run_id)
@@ -88,13 +91,13 @@ def hand_over(claims: Sequence[Claimed], assignments: Sequence[dict[str, Any]], 
                 "attributes": {**about, "croniq.attempt": claim.attempt},
             }
         )
-    _tell(spans)
+    return spans
 
 
 def note_ended(attempts: Sequence[EndedAttempt]) -> None:
     """Tell, when the transaction commits, of claims that are over."""
     if attempts:
-        transaction.on_commit(partial(_tell_of_ended, attempts), robust=True)
+        when_committed(_tell_of_ended, attempts)
 
 
 def note_completed(run_ids: Collection[UUID]) -> None:
@@ -108,8 +111,13 @@ def note_completed(run_ids: Collection[UUID]) -> None:
         _log.exception("the spans of %d completed runs are lost", len(run_ids))  # their acks are taken all the same
 
 
+def _tell_of_made(run: Run, job_key: str, now: datetime) -> None:
+    about = _about(run.pk, job_key, run.scheduled_for)
+    tell([{**_first(run.pk, run.metadata), **_at(now), "name": MADE[run.kind], "attributes": about}])
+
+
 def _tell_of_planned(runs: Sequence[PlannedRun], job_keys: Mapping[int, str], now: datetime) -> None:
-    _tell(
+    tell(
         [
             {
                 **_first(UUID(run.run_id), None),
@@ -123,7 +131,7 @@ def _tell_of_planned(runs: Sequence[PlannedRun], job_keys: Mapping[int, str], no
 
 
 def _tell_of_ended(attempts: Sequence[EndedAttempt]) -> None:
-    _tell(
+    tell(
         [
             {
                 "name": RUN,
@@ -144,7 +152,8 @@ def _tell_of_ended(attempts: Sequence[EndedAttempt]) -> None:
     )
 
 
-def _tell(spans: Sequence[Mapping[str, Any]]) -> None:
+def tell(spans: Sequence[Mapping[str, Any]]) -> None:
+    """Tell of spans that are over; what becomes of them is nobody's concern."""
     maker = tracing.active
     if maker is None or not spans:
         return

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from django.db import connection, transaction
+from django.db import connection
 
+from croniq_site.kernel.database import when_committed
 from scheduler.sql.notify import notify
 
 CHANNEL = "croniq_work"
@@ -82,9 +83,9 @@ def announce(signal: Signal) -> None:
     if connection.vendor == "postgresql":
         # Within the transaction and not after it: a process that dies between the two would leave polls waiting.
         notify(connection, CHANNEL, f"{origin()}|{signal.as_text()}")
-        transaction.on_commit(partial(deliver, signal), robust=True)
+        when_committed(deliver, signal)
     else:
-        transaction.on_commit(partial(_deliver_or_send, signal, str(connection.settings_dict["NAME"])), robust=True)
+        when_committed(_deliver_or_send, signal, str(connection.settings_dict["NAME"]))
 
 
 _subscribers: set[Callable[[Signal], None]] = set()

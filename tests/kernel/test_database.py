@@ -6,7 +6,16 @@ from uuid import uuid4
 import pytest
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, connection, transaction
 
-from croniq_site.kernel.database import chunks, do_last, instant_of, is_outage, row_list, uuid_of, write_transaction
+from croniq_site.kernel.database import (
+    chunks,
+    do_last,
+    instant_of,
+    is_outage,
+    row_list,
+    uuid_of,
+    when_committed,
+    write_transaction,
+)
 
 pytestmark = pytest.mark.django_db
 COLUMNS = {"id": "uuid", "at": "timestamptz", "n": "int", "text": "text"}
@@ -46,6 +55,18 @@ def test_an_empty_list_is_a_mistake_of_the_caller():
 
 def test_chunks_lose_nothing():
     assert [list(c) for c in chunks(list(range(5)), 2)] == [[0, 1], [2, 3], [4]]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_fails_when_it_is_committed_is_logged_and_the_rest_is_done(caplog):
+    done = []
+    with write_transaction():
+        when_committed(lambda number: 1 / number, 0)
+        when_committed(done.append, 1)
+        assert done == []
+    assert done == [1]
+    when_committed(lambda number: 1 / number, 0)  # in no transaction
+    assert caplog.text.count("ZeroDivisionError") == 2
 
 
 @pytest.mark.django_db(transaction=True)

@@ -92,6 +92,7 @@ def test_what_is_done_for_several_names_none_of_them():
         ("conninfo host=db password=hunter2 user=croniq", "conninfo host=db password=*** user=croniq"),
         ("{'password': 'hunter2', 'x': 1}", "{'password': '***', 'x': 1}"),
         ("client_secret=hunter2&grant=x", "client_secret=***&grant=x"),
+        ("Header format invalid! x-api-key: hunter2", "Header format invalid! x-api-key: ***"),
         ("the key croniq_abcde… was used", "the key croniq_abcde… was used"),
         ("croniq_site.kernel.loop and croniq_runner.runner", "croniq_site.kernel.loop and croniq_runner.runner"),
         ("https://croniq.example:8443/v1/jobs", "https://croniq.example:8443/v1/jobs"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -100,6 +101,22 @@ def test_what_the_sdk_refuses_ends_no_process(monkeypatch, caplog):
     tracing.start("serve", {ENDPOINT: "http://127.0.0.1:9"})
     assert tracing.active is None
     assert "no traces: " in caplog.text
+
+
+def test_what_the_sdk_refuses_while_it_is_imported_ends_no_process():
+    code = "from croniq_site.kernel import tracing as t; t.start('serve'); raise SystemExit(t.active is not None)"
+    environ = {**os.environ, ENDPOINT: "http://127.0.0.1:9", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "many"}
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, env=environ, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("no traces: OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT must be")
+
+
+def test_a_sampler_that_fails_is_found_when_it_starts(monkeypatch, caplog):
+    monkeypatch.setattr(spans.Spans, "is_sampled", lambda self, trace_id: 1 / 0)
+    tracing.start("serve", {ENDPOINT: "http://127.0.0.1:9"})
+    assert tracing.active is None
+    assert "no traces: division" in caplog.text
 
 
 def test_spans_go_over_http_to_where_the_variables_say(monkeypatch, now):

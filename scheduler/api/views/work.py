@@ -27,6 +27,7 @@ from scheduler.api.work.renew import renew_owned
 from scheduler.api.work.waiting import Told
 from scheduler.domain.polls import OpenPoll, PollRequest
 from scheduler.domain.work import Ask
+from scheduler.metrics import traces
 from scheduler.queries.assignments import JobDirectory, instant_text
 from scheduler.queries.holders import current_among, holdings_of
 from scheduler.queries.lanes import LaneDirectory, Rotation
@@ -169,6 +170,7 @@ class Poll(WorkView):
         done = claim_round(authentication.CLOCK, JobDirectory(), [ask], turns, late)
         _rotation.note(turns, done.served, lanes)
         answer = done.answers[0]
+        traces.tell(answer.spans if answer else ())
         return (answer.work if answer else []), not done.listed_due.isdisjoint(poll.listed)
 
 

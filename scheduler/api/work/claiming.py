@@ -101,7 +101,7 @@ def _round(
     if tracing.active is not None:
         for outcome, answer in zip(outcomes, answers, strict=True):
             if answer is not None:
-                traces.hand_over(outcome.claimed, answer.work, now)
+                answer.spans.extend(traces.hand_over(outcome.claimed, answer.work, now))
     is_short = sum(map(len, outcomes)) < sum(ask.limit for ask in asks)
     is_more_due, later, gated = upcoming(lanes_of(tenants), now, late) if is_short else (True, None, None)
     falls_due = min((at for at in (later, gated) if at is not None), default=None)

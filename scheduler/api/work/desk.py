@@ -24,6 +24,7 @@ from scheduler.api.work.pool import Pool
 from scheduler.api.work.presence import FRESH_SECONDS, Presence
 from scheduler.api.work.waiting import EMPTY, SPIN_SECONDS, Answer, Held, Told, Visit
 from scheduler.domain.polls import OpenPoll, PollRequest
+from scheduler.metrics import traces
 from scheduler.queries.assignments import JobDirectory
 from scheduler.queries.holders import Holding, current_among, holdings_of
 from scheduler.queries.lanes import LaneDirectory, Lanes, Rotation
@@ -143,6 +144,7 @@ class Desk:
             if answer.claims:
                 await self._pool.write(self._give_back, answer)
             return EMPTY, []
+        traces.tell(answer.spans)
         return answer, self._told.to_send(holder_id, sorted(cancels), time.monotonic())
 
     async def _wait(self, held: Held, *, is_suspect: bool) -> Answer:

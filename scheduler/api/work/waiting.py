@@ -19,10 +19,11 @@ Claims = list[tuple[UUID, int]]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a poll is answered: assignments and the claims behind them."""
+    """What a poll is answered: assignments, the claims behind them, and their spans, to be told with the answer."""
 
     work: list[dict[str, Any]] = field(default_factory=list)
     claims: Claims = field(default_factory=list)
+    spans: list[dict[str, Any]] = field(default_factory=list)
 
 
 EMPTY = Answer()

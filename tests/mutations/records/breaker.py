@@ -44,6 +44,18 @@ RECORDS = [
         database="sqlite",
     ),
     Mutation(
+        name="breaker-what-fails-when-committed-undoes-nothing",
+        mechanism="What is done after a commit has a name by which Django can log that it failed.",
+        file="croniq_site/kernel/database.py",
+        old="    @wraps(work)\n    def done() -> None:\n        work(*args)\n",
+        new="    from functools import partial\n\n    done = partial(work, *args)\n",
+        red=[
+            "tests/kernel/test_database.py::test_what_fails_when_it_is_committed_is_logged_and_the_rest_is_done",
+            "tests/scheduler/metrics/test_traces.py::"
+            "test_a_run_is_made_and_handed_out_though_nobody_can_say_whether_it_is_recorded",
+        ],
+    ),
+    Mutation(
         name="breaker-first-starts-one-at-a-time",
         mechanism="Hosts that start at once on one PostgreSQL set it up one after the other.",
         file="croniq_site/kernel/database.py",

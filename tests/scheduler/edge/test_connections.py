@@ -19,10 +19,17 @@ from scheduler.models import Attempt, QueueEntry
 from scheduler.services.wake import wake
 from tests.factories import JobFactory, LaneFactory
 from tests.scheduler.edge.helpers import FakeRunner, Gate, due_run, hold_polls, result, state_of
+from tests.support.collector import recorded_spans
 from tests.support.polling import poll_until
 from tests.support.server import LiveEdge, live_edge
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def spans():
+    with recorded_spans() as recorded:
+        yield recorded
 
 
 def raw_poll(server: LiveEdge, runner: FakeRunner) -> socket.socket:
@@ -53,7 +60,7 @@ def test_a_poll_whose_connection_has_closed_takes_no_work():
         assert not Attempt.objects.exists()
 
 
-def test_a_claim_whose_connection_closes_before_the_answer_goes_back_at_once(monkeypatch):
+def test_a_claim_whose_connection_closes_before_the_answer_goes_back_at_once(monkeypatch, spans):
     entry = due_run()
     gate = Gate(claiming.claim_round)
     with live_edge(hold_seconds=30) as server:
@@ -79,8 +86,10 @@ def test_a_claim_whose_connection_closes_before_the_answer_goes_back_at_once(mon
         # No loss, and the attempt was given back with it.
         assert QueueEntry.objects.get().attempt == 0
         assert not Attempt.objects.exists()
+        assert spans.named("croniq.claim") == []  # it is as if it had never been
         (work,) = FakeRunner(server, key, "here").work()
         assert work["attempt"] == 1
+        assert spans.one("croniq.claim").attributes["croniq.attempt"] == 1
 
 
 def test_a_newer_poll_of_the_instance_ends_the_older_one_and_gets_the_work():

@@ -52,7 +52,10 @@ def claimed(clock, lane_id, holder=None) -> list[dict]:
     """Claim as the server does and return the assignments."""
     ask = Ask((holder or RunnerInstanceFactory()).pk, 5)
     (answer,) = claim_round(clock, JobDirectory(), [ask], [[lane_id]], ()).answers
-    return [] if answer is None else answer.work
+    if answer is None:
+        return []
+    traces.tell(answer.spans)
+    return answer.work
 
 
 def acked(entry, status=AckStatus.SUCCESS, **more) -> Ack:
@@ -254,6 +257,18 @@ def test_a_run_is_handed_out_though_its_span_is_lost(spans, clock, caplog):
     assert place_of(assignment["traceparent"]) is not None
     assert "1 spans are lost" in caplog.text
     assert "no span today" in caplog.text
+
+
+def test_a_run_is_made_and_handed_out_though_nobody_can_say_whether_it_is_recorded(
+    spans, clock, now, monkeypatch, caplog, django_capture_on_commit_callbacks
+):
+    monkeypatch.setattr(tracing.active, "is_sampled", lambda trace_id: 1 / 0)
+    JobFactory(job_key="demo:a")
+    with django_capture_on_commit_callbacks(execute=True):
+        run_id = trigger_run("demo:a", now).run_id
+    (assignment,) = claimed(clock, QueueEntry.objects.get(pk=run_id).lane_id)
+    assert "traceparent" not in assignment
+    assert "spans of 1 claims are lost" in caplog.text
 
 
 def cost(clock, entry) -> tuple[list[dict], int]:
