@@ -10,7 +10,7 @@ from croniq_site.kernel.errors import InvalidInput
 URL_MOST = 4096
 _URL = re.compile(r"([a-z][a-z0-9+.-]{1,31})://[!-~]+", re.ASCII)
 OF_THIS_MACHINE = frozenset(
-    {"dbus", "gio", "glib", "gnome", "kde", "qt", "macosx", "windows", "syslog", "file", "memory", "growl"}
+    {"blink1", "dbus", "gio", "glib", "gnome", "kde", "qt", "macosx", "windows", "syslog", "file", "memory", "growl"}
 )
 """Schemes that do something on the server itself, or read from it."""
 TOLD_OTHERWISE = {"http": "webhook", "https": "webhook", "mailto": "email", "mailtos": "email"}

@@ -1,5 +1,5 @@
 """Sends one message over one URL of apprise, in a process of its own: it can be ended, its memory is given back, and
-what it may connect to is decided below apprise, at the socket.
+what it may connect to is decided below apprise, at the socket, and it opens no file but those of Python.
 
 Reads a JSON object from its standard input: ``url``, ``title``, ``body``, ``allow`` (as CRONIQ_ALERT_HTTP_ALLOW). Exits
 with 0 if the service took it, else says in one line why. Knows no Django and no database.
@@ -8,8 +8,10 @@ with 0 if the service took it, else says in one line why. Knows no Django and no
 from __future__ import annotations
 
 import json
+import mimetypes
 import os
 import socket
+import ssl
 import sys
 from ipaddress import ip_address
 from typing import Any
@@ -17,6 +19,19 @@ from typing import Any
 from runners.agent.addresses import HostRules
 
 _LEAVES = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")
+_TELLS = ("syslog.openlog", "syslog.syslog")
+_OPENED = tuple(
+    path
+    for path in (
+        *(os.path.join(folder, "") for folder in (sys.prefix, sys.base_prefix, sys.exec_prefix, "/usr/share/zoneinfo")),
+        *(ssl.get_default_verify_paths().openssl_cafile, ssl.get_default_verify_paths().openssl_capath),
+        *(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")),
+        *(*mimetypes.knownfiles, os.devnull),
+    )
+    if path
+)
+"""What libraries load while they send: modules, certificates, names of types. A URL may name other files: a template of
+what is said, a key."""
 
 
 class Closed(OSError):
@@ -36,7 +51,8 @@ class Guard:
         self.refusal = ""
 
     def close(self) -> None:
-        """From now on the rules hold in this process, and it begins no other one. There is no way back."""
+        """From now on the rules hold in this process, it begins no other one, tells this machine nothing and opens none
+        of its files. There is no way back."""
         socket.getaddrinfo = self._allowed_addresses  # type: ignore[assignment]
         sys.addaudithook(self._look)
 
@@ -69,10 +85,18 @@ class Guard:
                     self._refuse(refusal)
         elif event in _LEAVES:
             self._refuse("it would begin another process")
+        elif event in _TELLS:
+            self._refuse("it would tell this machine, not somebody")
+        elif event == "open" and not (isinstance(args[0], int) or _is_known(args[0])):
+            self._refuse("it would open a file of this machine")
 
     def _refuse(self, refusal: str) -> None:
         self.refusal = refusal
         raise Closed(refusal)
+
+
+def _is_known(path: str | bytes) -> bool:
+    return os.path.abspath(os.fsdecode(path)).startswith(_OPENED)
 
 
 def failure() -> str | None:
@@ -80,14 +104,16 @@ def failure() -> str | None:
     said = json.load(sys.stdin)
     import apprise  # here, before the guard: it may look at the machine while it is loaded
 
-    service = apprise.Apprise(asset=apprise.AppriseAsset(app_id="Croniq", async_mode=False, secure_logging=True))
-    if not service.add(said["url"]):
+    asset = apprise.AppriseAsset(app_id="Croniq", async_mode=False, secure_logging=True)
+    # One URL: as a list, which has commas in it, it would be several services, whose schemes nobody has looked at.
+    service = apprise.Apprise.instantiate(said["url"], asset=asset)
+    if service is None:
         return "no service of apprise takes this URL"
     guard = Guard(HostRules.of(said["allow"]))
     guard.close()
-    if service.notify(title=said["title"], body=said["body"]):
+    if apprise.Apprise(service, asset=asset).notify(title=said["title"], body=said["body"]):
         return None
-    return f"it does not connect: {guard.refusal}" if guard.refusal else "the service did not take it"
+    return f"refused: {guard.refusal}" if guard.refusal else "the service did not take it"
 
 
 if __name__ == "__main__":

@@ -54,8 +54,10 @@ def test_a_service_gets_what_happened_once_and_one_that_refuses_gets_it_again(no
         ("json://localhost:9/t0p", ["hooks.example.org"], "not among what CRONIQ_ALERT_HTTP_ALLOW names"),
         ("rsyslog://127.0.0.1:9", ["10.0.0.0/8"], "not among what CRONIQ_ALERT_HTTP_ALLOW names"),
         ("nosuchservice://t0p", [], "no service of apprise takes this URL"),
+        ("syslog://local0/?x=t0p", [], "it would tell this machine, not somebody"),
+        (f"workflow://localhost:9/t0p/x/?template={__file__}", [], "it would open a file of this machine"),
     ],
-    ids=["the machine's credentials", "another host", "by UDP", "no service"],
+    ids=["the machine's credentials", "another host", "by UDP", "no service", "the machine itself", "its files"],
 )
 def test_what_is_closed_is_not_reached_and_the_log_says_so_without_the_url(now, settings, url, allow, why):
     settings.CRONIQ_ALERT_HTTP_ALLOW = allow
@@ -63,6 +65,12 @@ def test_what_is_closed_is_not_reached_and_the_log_says_so_without_the_url(now, 
     assert alert.state == "waiting"
     assert why in alert.error
     assert "t0p" not in alert.error
+
+
+def test_a_channel_is_one_service_however_many_its_url_names(now, hook):
+    url = hook.url.replace("http:", "json:")
+    assert sent(to(f"{url},{url}"), now).state == "delivered"
+    assert len(hook.seen) == 1
 
 
 def test_a_redirect_leads_nowhere_that_is_closed(now, hook, settings):
