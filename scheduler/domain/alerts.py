@@ -97,11 +97,11 @@ _SUBJECTS = {
 }
 _RECOVERIES = {
     "failed": "{job_key} succeeds again",
-    "overran": "the run of {job_key} that took long has ended",
-    "missed": "{job_key} starts in time again",
+    "overran": "no run of {job_key} takes longer than expected any more",
+    "missed": "no fire of {job_key} is late any more",
     "dead_letters": "fewer dead letters wait",
     "flapping": "the runner {runner_id} is stable again",
-    "no_runner": "a runner has {capability} again",
+    "no_runner": "no job lacks {capability} any more",
     "silent": "the scheduler plans again",
 }
 

@@ -70,8 +70,7 @@ def _overran(rule: AlertRule, now: datetime, exemptions: Exemptions) -> Iterator
 def _missed(rule: AlertRule, now: datetime, exemptions: Exemptions) -> Iterator[tuple[str, Condition]]:
     """Jobs with a fire that did not start within the grace: a due run that nobody took, or a fire that is no run."""
     late = now - exemptions.shortest_grace(rule)
-    ready = QueueEntry.objects.filter(state__in=[0, 1, 2], state=QueueEntry.State.READY, available_at__lt=late)
-    oldest = {row["job"]: row["at"] for row in ready.order_by().values("job").annotate(at=Min("available_at"))}
+    oldest: dict[int, datetime] = {}
     behind = Trigger.objects.filter(
         enabled=True, config_error="", next_materialize_at__lt=late, cursor_at__lt=late, job__deleted_at__isnull=True
     )
@@ -79,6 +78,10 @@ def _missed(rule: AlertRule, now: datetime, exemptions: Exemptions) -> Iterator[
         at = planned_late(trigger, late)
         if at is not None:
             oldest[trigger.job_id] = min(at, oldest.get(trigger.job_id, at))
+    # After the triggers: a fire that becomes a run in this moment is found here.
+    ready = QueueEntry.objects.filter(state__in=[0, 1, 2], state=QueueEntry.State.READY, available_at__lt=late)
+    for row in ready.order_by().values("job").annotate(at=Min("available_at")):
+        oldest[row["job"]] = min(row["at"], oldest.get(row["job"], row["at"]))
     if not oldest:
         return
     running = live_jobs(rule.tenant).filter(pk__in=list(oldest), is_active=True, paused_at__isnull=True)

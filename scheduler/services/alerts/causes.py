@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS
 from croniq_site.kernel.ids import uuid7
@@ -94,6 +94,15 @@ def alerts_of(
 def write_alerts(alerts: Iterable[Alert]) -> int:
     """Write those whose cause is not known yet. Who comes second with a cause changes nothing."""
     return len(Alert.objects.bulk_create(list(alerts), batch_size=WRITE_BATCH_ROWS, ignore_conflicts=True))
+
+
+def end_untold(rule: AlertRule, now: datetime) -> None:
+    """Write that nothing of what the rule told goes on, and tell nobody. Needs the write transaction that has locked
+    it."""
+    going_on = Alert.objects.filter(rule=rule, ended_at__isnull=True)
+    held = going_on.exclude(held="").filter(attempt=0, state=Alert.State.WAITING)
+    held.update(ended_at=now, state=F("held"), next_at=None, finished_at=now)
+    going_on.update(ended_at=now)
 
 
 def over_and_said() -> QuerySet[Alert]:

@@ -28,6 +28,7 @@ from scheduler.domain.inputs import choice_of, flag_of, name_of, names_of, secon
 from scheduler.domain.job_fields import refuse_unknown
 from scheduler.models import Alert, AlertChannel, AlertRoute, AlertRule
 from scheduler.queries.alerts import channel_names
+from scheduler.services.alerts.causes import end_untold
 from scheduler.services.jobs import DEFAULT_TENANT
 
 Kind = AlertRule.Kind
@@ -93,7 +94,7 @@ def save_rule(
     values: Mapping[str, Any], now: datetime, actor: Actor, tenant: str | None, rule_id: int | None = None
 ) -> AlertRule:
     """Make a rule, or change the one with ``rule_id``: what is missing stays as it is, None is as in a new one. What a
-    rule of another kind does not have it loses when its kind changes.
+    rule of another kind does not have it loses when its kind changes, and what it told is over, untold.
 
     ``channels`` are names of channels of the same tenant. ``tenant`` None, with ``rule_id``: whosever it is. Raises
     NotFound, InvalidInput by field, Conflict ``alert_rule_exists``.
@@ -119,7 +120,10 @@ def save_rule(
         else:
             rule = old
             with _unless_taken("alert_rule"):
-                AlertRule.objects.filter(pk=old.pk).update(**said)
+                # Whoever looks for it in this moment looks for what it was.
+                AlertRule.objects.filter(pk=old.pk).update(looked_at=None, **said)
+            if kind != before["kind"]:  # nobody looks for the ends of what another kind told
+                end_untold(old, now)
             for field, value in said.items():
                 setattr(rule, field, value)
             AlertRoute.objects.filter(rule=rule).exclude(channel__in=routes).delete()

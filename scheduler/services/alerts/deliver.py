@@ -11,7 +11,7 @@ take. After a pause, which grows, one sender tries it with one alert.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,7 +36,8 @@ _log = logging.getLogger(__name__)
 LEASE = timedelta(seconds=120)
 """So long an alert is its sender's. A sender gives up much sooner (`transports.PROCESS_SECONDS_MOST`)."""
 DUE_MOST = timedelta(days=1)
-"""What has been due for so long over a channel that does not answer has failed."""
+"""What has been due for so long over a channel that has not answered `ATTEMPTS_MOST` attempts, about two hours, has
+failed: not at the first one after a day on which nobody sent anything."""
 PROBES_WAIT = timedelta(minutes=1)
 """So long a channel that did not answer is tried after those that do; then it has its turn."""
 _TICK = timedelta(microseconds=1)
@@ -87,15 +88,26 @@ class Hold:
 
 def claim_alert(now: datetime) -> Sending | None:
     """Take the alert that has been due for longest of the channel whose turn it is, or say that there is none. What is
-    not to be said gets its outcome on the way, or waits."""
-    while (channel_id := _next_channel(now)) is not None:
+    not to be said gets its outcome on the way, or waits; with each of these a channel has had its turn."""
+    passed: set[int] = set()
+    decides = False
+    while True:
+        channel_id = _next_channel(now, passed)
+        if channel_id is None:
+            if not decides:
+                return None
+            passed, decides = set(), False
+            continue
+        passed.add(channel_id)
         with write_transaction():
             # What goes over a channel is decided by one at a time: an alert may be seen late, by its transaction, and
-            # be the first one for another sender, and two that try a channel that does not answer hang both.
-            channel = _open(now).select_for_update(no_key=True).filter(pk=channel_id).first()
+            # be the first one for another sender, and two that try a channel that does not answer hang both. Nobody
+            # waits for another: one that has stopped in here would stop all.
+            channel = _open(now).select_for_update(no_key=True, skip_locked=True).filter(pk=channel_id).first()
             alert = _next_alert(channel, now) if channel is not None else None
             if alert is None:
                 continue
+            decides = True
             decision = _decision(alert, now)
             # It may have been sent after all, by whoever held it for too long, or be over.
             mine = Alert.objects.filter(pk=alert.pk, attempt=alert.attempt, next_at__lte=now)
@@ -107,18 +119,17 @@ def claim_alert(now: datetime) -> Sending | None:
                 probed = now + LEASE if channel.failures else None
                 AlertChannel.objects.filter(pk=channel.pk).update(tried_at=now, closed_until=probed)
                 return Sending(alert.pk, alert.attempt + 1, channel, message_of(alert))
-    return None
 
 
 def _open(now: datetime) -> QuerySet[AlertChannel]:
     return AlertChannel.objects.filter(Q(closed_until__isnull=True) | Q(closed_until__lte=now))
 
 
-def _next_channel(now: datetime) -> int | None:
+def _next_channel(now: datetime, passed: Collection[int]) -> int | None:
     """Of those with something due: in turns, and before those that did not answer last time those that did."""
     first = Alert.objects.filter(channel=OuterRef("pk"), next_at__lte=now).order_by("next_at").values("next_at")[:1]
     is_probe = Case(When(closed_until__gt=now - PROBES_WAIT, then=1), default=0)
-    rows = _open(now).annotate(due_at=Subquery(first)).filter(due_at__isnull=False)
+    rows = _open(now).exclude(pk__in=passed).annotate(due_at=Subquery(first)).filter(due_at__isnull=False)
     return rows.order_by(is_probe, F("tried_at").asc(nulls_first=True), "due_at").values_list("pk", flat=True).first()
 
 
@@ -221,7 +232,7 @@ def record_failure(sending: Sending, error: str, now: datetime, *, is_of_it_alon
                 closed_until=now + pause_after(sending.channel.failures + 1),
                 error=error[:500],
             )
-    if not is_of_it_alone:
+    if not is_of_it_alone and sending.channel.failures + 1 >= ATTEMPTS_MOST:
         _give_up(sending.channel, now)
     return True
 

@@ -11,27 +11,28 @@ from django.db.models import Count
 
 from scheduler.models import Alert, AlertRule, Run
 from scheduler.queries.waiting_letters import waiting_letters
-from scheduler.services.alerts.causes import alerts_of, write_alerts
+from scheduler.services.alerts.causes import alerts_of
 
 AT = time(7)
 """Of Monday, in CRONIQ_TIME_ZONE."""
 MOST_NAMED = 10
 
 
-def tell_of_week(rule: AlertRule, now: datetime) -> int:
-    """Write the digest of the week before this one, once; none of a week that had ended before the rule was made."""
+def week_told(rule: AlertRule, now: datetime) -> list[Alert]:
+    """Return the digest of the week before this one, until it is written; none of a week that had ended before the rule
+    was made."""
     local = now.astimezone(ZoneInfo(settings.CRONIQ_TIME_ZONE))
     monday = (local - timedelta(days=local.weekday())).date()
     due_at = datetime.combine(monday, AT, tzinfo=local.tzinfo)
     if now < due_at or rule.created_at > due_at:
-        return 0
+        return []
     week = "{}-W{:02d}".format(*(monday - timedelta(days=7)).isocalendar()[:2])
     cause = f"digest:{week}"
     if Alert.objects.filter(rule=rule, cause=cause).exists():
-        return 0
+        return []
     start, end = (datetime.combine(day, time(0), tzinfo=local.tzinfo) for day in (monday - timedelta(days=7), monday))
     detail = {"week": week, **week_of(rule.tenant, start, end)}
-    return write_alerts(alerts_of(rule, Alert.Event.DIGEST, cause, now, detail=detail))
+    return alerts_of(rule, Alert.Event.DIGEST, cause, now, detail=detail)
 
 
 def week_of(tenant: str, start: datetime, end: datetime) -> dict[str, Any]:

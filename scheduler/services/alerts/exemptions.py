@@ -17,6 +17,7 @@ from scheduler.services.alerts.definitions import LEAST_GRACE_SECONDS
 
 Effect = AlertExemption.Effect
 LONGEST = timedelta(days=90)
+SHORTEST_SECONDS = 1
 NOTE_MOST = 500
 LIVE_MOST = 1000
 """So many of a tenant may be in effect at once: each delivery reads them."""
@@ -26,8 +27,8 @@ def make_exemption(values: Mapping[str, Any], now: datetime, actor: Actor, tenan
     """Let rules not tell for a time: ``effect`` snooze (what happens is in the log, and what lasts is told afterwards),
     disable (nothing is looked for) or override (``throttle`` or ``grace`` in the place of the rule's).
 
-    ``rule`` is a rule's name, without it every rule of the tenant; ``note`` says why; it ends after ``duration``,
-    ninety days at most. Raises InvalidInput by field, Conflict ``too_many_alert_exemptions``.
+    ``rule`` is a rule's name, without it every rule of the tenant; ``note`` says why; it ends after ``duration``, a
+    second to ninety days. Raises InvalidInput by field, Conflict ``too_many_alert_exemptions``.
     """
     refuse_unknown(values, {"effect", "rule", "job_glob", "duration", "throttle", "grace", "note"})
     reading = AllAtOnce()
@@ -77,7 +78,7 @@ def make_exemption(values: Mapping[str, Any], now: datetime, actor: Actor, tenan
 
 
 def _length_of(field: str, value: Any) -> timedelta:
-    length = timedelta(seconds=seconds_of(field, value))
+    length = timedelta(seconds=seconds_of(field, value, least=SHORTEST_SECONDS))
     if length > LONGEST:
         raise InvalidInput.of(field, f"{LONGEST.days} days is the longest; say it again then.")
     return length

@@ -1,10 +1,15 @@
-"""Look for what rules tell of that no event says: a chore of the reaper. What begins is written down, and its end."""
+"""Look for what rules tell of that no event says: a chore of the reaper. What begins is written down, and its end.
+
+Looking may take long, where many jobs are late or a week had many runs, and locks nothing: on SQLite nobody could claim
+meanwhile. Writing is short, and for whoever looked last.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -17,7 +22,7 @@ from scheduler.queries.alert_conditions import conditions
 from scheduler.queries.alert_exemptions import Exemptions, exemptions_at
 from scheduler.queries.jobs import live_jobs
 from scheduler.services.alerts.causes import alerts_of, write_alerts
-from scheduler.services.alerts.digest import tell_of_week
+from scheduler.services.alerts.digest import week_told
 from scheduler.sql.gauges import newest_successes
 
 _log = logging.getLogger(__name__)
@@ -25,6 +30,8 @@ _log = logging.getLogger(__name__)
 LOOK_EVERY = timedelta(seconds=5)
 BEGUN_MOST = 500
 """So much of a rule begins in one look; what is more begins in the next ones."""
+ENDED_AT_ONCE = 50
+"""So many things end in one transaction."""
 RUNS_LOOKED_AT = 20
 """A job that failed succeeds again if one of so many of its newest runs did."""
 
@@ -39,6 +46,15 @@ EVENTS = {kind: Event(kind.value) for kind in Kind if kind.value in Event.values
 }
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What somebody who looked would write: alerts that begin, and what is over: its alerts, all of one job if of any,
+    and what their ends say."""
+
+    begun: list[Alert] = field(default_factory=list)
+    over: list[tuple[list[Alert], dict[str, str]]] = field(default_factory=list)
+
+
 def watch(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     """Look for each rule that nobody has looked for lately; returns how many alerts were written. A rule that breaks
     stops only itself."""
@@ -47,11 +63,10 @@ def watch(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     written = 0
     for pk in list(rules.values_list("pk", flat=True)[:limit]):
         try:
-            with write_transaction():
-                # Whoever comes second waits here, and finds that it was looked for.
-                if AlertRule.objects.filter(stale, pk=pk, deleted_at__isnull=True).update(looked_at=now):
-                    rule = AlertRule.objects.prefetch_related("routes").get(pk=pk)
-                    written += look(rule, now, exemptions_at(now))
+            # Whoever comes second finds that it was looked for.
+            if AlertRule.objects.filter(stale, pk=pk, deleted_at__isnull=True).update(looked_at=now):
+                rule, exemptions = AlertRule.objects.prefetch_related("routes").get(pk=pk), exemptions_at(now)
+                written += _write(rule, look(rule, now, exemptions), now, exemptions)
         except Exception as error:
             if is_outage(error):
                 raise
@@ -59,12 +74,27 @@ def watch(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     return written
 
 
-def look(rule: AlertRule, now: datetime, exemptions: Exemptions) -> int:
-    """Begin and end what the rule tells of. Needs the write transaction that has locked it."""
+def _write(rule: AlertRule, seen: Seen, now: datetime, exemptions: Exemptions) -> int:
+    """Begin and end what somebody saw, if the rule is as it was then and nobody has looked since: he knows more."""
+    # What is over while the rule is switched off is found to be over afterwards.
+    over = [(alerts, more) for alerts, more in seen.over if not exemptions.is_disabled(rule, alerts[0].job_key)]
+    parts = [Seen(seen.begun)] if seen.begun else []
+    written = 0
+    for part in (*parts, *(Seen(over=list(some)) for some in chunks(over, ENDED_AT_ONCE))):
+        with write_transaction():
+            same = AlertRule.objects.select_for_update(no_key=True).filter(pk=rule.pk, deleted_at__isnull=True)
+            if not same.filter(looked_at=now):
+                break
+            written += write_alerts(part.begun) + sum(_end(rule, alerts, now, more) for alerts, more in part.over)
+    return written
+
+
+def look(rule: AlertRule, now: datetime, exemptions: Exemptions) -> Seen:
+    """Find what of the rule begins and ends; writes nothing but which failures others stand for."""
     if rule.kind == Kind.WEEKLY_DIGEST:
-        return tell_of_week(rule, now)
+        return Seen([] if exemptions.is_disabled(rule, "") else week_told(rule, now))
     if rule.kind == Kind.FAILED:
-        return _end_failures(rule, now, exemptions)
+        return Seen(over=_ended_failures(rule, now))
     event = EVENTS[Kind(rule.kind)]
     found = {lasting(event, subject): (subject, seen) for subject, seen in conditions(rule, now, exemptions).items()}
     going_on: dict[str, list[Alert]] = defaultdict(list)
@@ -82,17 +112,16 @@ def look(rule: AlertRule, now: datetime, exemptions: Exemptions) -> int:
             rule, event, cause_of(event, subject, seen.since), now, job_key=seen.job_key, detail=seen.detail
         )
     ]
-    over = [alert for name, alerts in going_on.items() if name not in found for alert in alerts]
-    return write_alerts(begun) + _end(rule, over, now, exemptions, {})
+    return Seen(begun, [(alerts, {}) for name, alerts in going_on.items() if name not in found])
 
 
-def _end_failures(rule: AlertRule, now: datetime, exemptions: Exemptions) -> int:
+def _ended_failures(rule: AlertRule, now: datetime) -> list[tuple[list[Alert], dict[str, str]]]:
     """A job that failed and has succeeded since is told of once, however often it failed."""
     failures: dict[str, list[Alert]] = defaultdict(list)
     for alert in _failures(rule, now):
         failures[alert.job_key].append(alert)
     if not failures:
-        return 0
+        return []
     jobs = dict(live_jobs(rule.tenant).filter(job_key__in=list(failures)).values_list("pk", "job_key"))
     # A replay has the instant of its run.
     asked = [
@@ -100,12 +129,8 @@ def _end_failures(rule: AlertRule, now: datetime, exemptions: Exemptions) -> int
         for pk, key in jobs.items()
     ]
     runs = Run.objects.filter(pk__in=newest_successes(asked, now, RUNS_LOOKED_AT))
-    written = 0
-    for job_id, run_id, finished_at in runs.values_list("job_id", "pk", "finished_at"):
-        alerts = failures[jobs[job_id]]
-        if finished_at > alerts[-1].created_at:
-            written += _end(rule, alerts, now, exemptions, {"succeeded": str(run_id)})
-    return written
+    found = ((failures[jobs[row[0]]], *row[1:]) for row in runs.values_list("job_id", "pk", "finished_at"))
+    return [(alerts, {"succeeded": str(run_id)}) for alerts, run_id, at in found if at > alerts[-1].created_at]
 
 
 _TICK = timedelta(microseconds=1)
@@ -140,13 +165,11 @@ def _standing(failures: Iterable[Alert]) -> set[UUID]:
     return kept
 
 
-def _end(rule: AlertRule, over: Iterable[Alert], now: datetime, exemptions: Exemptions, more: dict[str, str]) -> int:
+def _end(rule: AlertRule, over: Iterable[Alert], now: datetime, more: dict[str, str]) -> int:
     """Write that these are over, and tell of it whoever was told of them. What nobody was told of yet, because it was
     held back, is not told any more."""
     written, told = 0, {}
     for alert in over:
-        if exemptions.is_disabled(rule, alert.job_key):
-            continue  # it is found to be over afterwards
         ended = Alert.objects.filter(pk=alert.pk, ended_at__isnull=True)
         if (
             ended.exclude(held="")

@@ -41,8 +41,8 @@ RECORDS = [
         name="alert-recovery-after-the-failure",
         mechanism="A success that ended before a job failed is no recovery.",
         file=WATCH,
-        old="if finished_at > alerts[-1].created_at:",
-        new="if True:",
+        old=" if at > alerts[-1].created_at]",
+        new="]",
         red=[CONDITIONS + "test_a_job_that_succeeds_again_is_told_once_however_often_it_failed"],
     ),
     Mutation(

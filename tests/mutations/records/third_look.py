@@ -64,14 +64,6 @@ RECORDS = [
         WHOSE + "test_a_success_of_another_tenants_job_of_that_name_ends_no_failure",
     ),
     _one(
-        "alert-no-end-while-switched-off",
-        "A rule that is switched off tells no end either.",
-        WATCH,
-        "        if exemptions.is_disabled(rule, alert.job_key):\n            continue",
-        "        if False:\n            continue",
-        WHOSE + "test_while_a_rule_is_switched_off_no_end_is_told",
-    ),
-    _one(
         "alert-begin-bounded",
         "What begins in one look of a rule has a bound.",
         WATCH,

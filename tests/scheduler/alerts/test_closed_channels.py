@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from croniq_site.kernel.clock import ManualClock
 from runners.services.audit import SYSTEM
-from scheduler.domain.alerts import LONGEST_WAIT, pause_after, wait_after
+from scheduler.domain.alerts import ATTEMPTS_MOST, LONGEST_WAIT, pause_after, wait_after
 from scheduler.models import Alert, AlertChannel
 from scheduler.services.alerts import deliver, transports
 from scheduler.services.alerts.definitions import check_channel, delete_channel
@@ -168,7 +168,7 @@ def test_one_that_did_not_answer_has_its_turn_at_last_however_much_the_others_ha
 
 def test_what_was_due_for_a_day_has_failed_so_much_in_a_transaction(now, monkeypatch):
     monkeypatch.setattr(deliver, "WRITE_BATCH_ROWS", 2)
-    channel, old = closed(now), now - DUE_MOST
+    channel, old = closed(now, ATTEMPTS_MOST - 1), now - DUE_MOST
     for _ in range(5):
         waiting(channel, old)
     young, others = waiting(channel, old + SECOND), waiting(AlertChannelFactory(), old)
@@ -181,6 +181,14 @@ def test_what_was_due_for_a_day_has_failed_so_much_in_a_transaction(now, monkeyp
     failed = Alert.objects.filter(state="failed", next_at=None, error="its channel has not answered for 24 hours")
     assert failed.count() == 5
     assert Alert.objects.filter(state="waiting", pk__in=[young.pk, others.pk]).count() == 2
+
+
+def test_after_a_day_on_which_nobody_sent_the_first_failure_gives_nothing_up(now):
+    channel = closed(now, ATTEMPTS_MOST - 2)
+    for _ in range(2):
+        waiting(channel, now - DUE_MOST)
+    assert record_failure(claim_alert(now), "500", now)
+    assert set(Alert.objects.values_list("state", flat=True)) == {"waiting"}
 
 
 def test_a_failure_changes_nothing_that_waits_behind_it(now):

@@ -244,6 +244,7 @@ def test_nothing_but_the_service_is_shown_of_an_apprise_channel(api, shown):
         ({"note": " "}, "note"),
         ({"duration": None}, "duration"),
         ({"duration": "91d"}, "duration"),
+        ({"duration": 1e-9}, "duration"),
         ({"effect": "mute"}, "effect"),
         ({"rule": "none"}, "rule"),
         ({"rule": "theirs"}, "rule"),

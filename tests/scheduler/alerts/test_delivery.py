@@ -16,11 +16,11 @@ from croniq_site.kernel.clock import ManualClock
 from scheduler.domain.alerts import ATTEMPTS_MOST, wait_after
 from scheduler.models import Alert, AlertChannel, AlertRule
 from scheduler.services.alerts import transports
-from scheduler.services.alerts.deliver import LEASE, claim_alert, deliver_next, record_failure, record_success
+from scheduler.services.alerts.deliver import LEASE, Sending, claim_alert, deliver_next, record_failure, record_success
 from scheduler.workers.alerter import PAUSE_SECONDS, REST_SECONDS, pass_once
 from tests.factories import AlertChannelFactory, AlertFactory, AlertRuleFactory
 from tests.support.polling import poll_until
-from tests.support.races import DEADLINE_SECONDS, Session, is_waiting_for_lock, together
+from tests.support.races import Session, is_waiting_for_lock, together
 from tests.support.receivers import SLOWLY, mail_server, webhook
 
 pytestmark = pytest.mark.django_db
@@ -297,6 +297,15 @@ def test_the_throttle_holds_no_alert_that_was_tried_before(now, hook):
     assert states() == {"delivered": 1}
 
 
+def claimed_at_once(session: Session, now) -> Sending | None:
+    """What the session claims while another one has a channel; it waits for nobody."""
+    pid = session.backend_pid
+    found = session.start(claim_alert, now)
+    poll_until(lambda: found.done() or is_waiting_for_lock(pid), what="it has claimed, or waits")
+    assert found.done()
+    return found.result()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_two_alerts_of_a_job_that_are_claimed_at_once_are_one_that_is_said(now, hook, database):
     if database != "postgresql":
@@ -304,14 +313,12 @@ def test_two_alerts_of_a_job_that_are_claimed_at_once_are_one_that_is_said(now, 
     rule = to(hook, throttle_seconds=600)
     for _ in range(2):
         AlertFactory(rule=rule)
-    with Session() as first, Session() as second:
-        pid = second.backend_pid
+    with Session() as second, Session() as first:
         first.begin()
         assert first.run(claim_alert, now) is not None
-        late = second.start(claim_alert, now)
-        poll_until(lambda: is_waiting_for_lock(pid), what="the second waits for the alert that the first claims")
+        assert claimed_at_once(second, now) is None
         first.commit()
-        assert late.result(DEADLINE_SECONDS) is None
+    assert claim_alert(now) is None
     assert states() == {"waiting": 1, "throttled": 1}
 
 
@@ -375,13 +382,28 @@ def test_an_alert_that_is_seen_late_by_one_sender_is_throttled_by_what_another_o
         pytest.skip("one writer at a time on SQLite")
     rule = to(hook, throttle_seconds=600)
     AlertFactory(rule=rule)
-    with Session() as first, Session() as second:
-        pid = second.backend_pid
+    with Session() as second, Session() as first:
         first.begin()
         assert first.run(claim_alert, now) is not None
         AlertFactory(rule=rule, next_at=now - SECOND)
-        late = second.start(claim_alert, now)
-        poll_until(lambda: is_waiting_for_lock(pid), what="the second waits for what the first says over the channel")
+        assert claimed_at_once(second, now) is None
         first.commit()
-        assert late.result(DEADLINE_SECONDS) is None
+    assert claim_alert(now) is None
     assert states() == {"waiting": 1, "throttled": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sender_that_stops_while_it_claims_stops_no_other_channel(now, hook, database):
+    """Its transaction, and with it the channel, is its own for as long as it is frozen."""
+    if database != "postgresql":
+        pytest.skip("one writer at a time on SQLite")
+    for _ in range(2):
+        AlertFactory(rule=to(hook))
+    with Session() as other, Session() as frozen:
+        frozen.begin()
+        its = frozen.run(claim_alert, now)
+        found = claimed_at_once(other, now)
+        assert found.alert_id != its.alert_id
+        assert claimed_at_once(other, now) is None
+        frozen.rollback()
+    assert claim_alert(now).alert_id == its.alert_id

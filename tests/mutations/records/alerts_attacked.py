@@ -1,0 +1,127 @@
+"""Alerts as somebody attacked them: URLs that are several, storms, looks that others overtake."""
+
+from tests.mutations.record import Edit, Mutation
+
+APPRISE = "tests/scheduler/alerts/test_apprise.py::"
+ATTACKED = "tests/scheduler/alerts/test_attacked.py::"
+DELIVERY = "tests/scheduler/alerts/test_delivery.py::"
+CLOSED = "tests/scheduler/alerts/test_closed_channels.py::"
+DEFINITIONS = "tests/scheduler/alerts/test_definitions.py::"
+SENDER = "scheduler/services/alerts/deliver.py"
+WATCH = "scheduler/services/alerts/watch.py"
+PROCESS = "scheduler/services/alerts/apprise_process.py"
+LOOKS = "scheduler/queries/alert_conditions.py"
+READY = """\
+    early = list(QueueEntry.objects.filter(available_at__lt=late).values("job").annotate(at=Min("available_at")))
+"""
+
+RECORDS = [
+    Mutation(
+        name="alert-apprise-one-service",
+        mechanism="A URL of apprise is one service: of a list only the first scheme was looked at.",
+        file=PROCESS,
+        old="apprise.Apprise(service, asset=asset).notify(",
+        new='apprise.Apprise(said["url"], asset=asset).notify(',
+        red=[APPRISE + "test_a_channel_is_one_service_however_many_its_url_names"],
+    ),
+    Mutation(
+        name="alert-apprise-opens-no-file",
+        mechanism="What a URL of apprise names of this machine's files is not opened.",
+        file=PROCESS,
+        old="or _is_known(args[0])):",
+        new="or args[0]):",
+        red=[APPRISE + "test_what_is_closed_is_not_reached_and_the_log_says_so_without_the_url[its files]"],
+    ),
+    Mutation(
+        name="alert-apprise-tells-no-machine",
+        mechanism="The process of apprise writes nothing into this machine's log.",
+        file=PROCESS,
+        old="elif event in _TELLS:",
+        new="elif event == ():",
+        red=[APPRISE + "test_what_is_closed_is_not_reached_and_the_log_says_so_without_the_url[the machine itself]"],
+    ),
+    Mutation(
+        name="alert-turns-also-of-what-is-not-said",
+        mechanism="A channel has had its turn with what was not to be said, too.",
+        file=SENDER,
+        old="        passed.add(channel_id)\n",
+        new="        passed = set()\n",
+        red=[ATTACKED + "test_a_channel_with_much_that_is_not_said_keeps_no_other_one_waiting"],
+    ),
+    Mutation(
+        name="alert-frozen-sender-stops-itself",
+        mechanism="Whoever stops while he has a channel stops those who send over others by no lock.",
+        file=SENDER,
+        old="select_for_update(no_key=True, skip_locked=True)",
+        new="select_for_update(no_key=True, nowait=True)",
+        red=[DELIVERY + "test_a_sender_that_stops_while_it_claims_stops_no_other_channel"],
+        database="postgresql",
+    ),
+    Mutation(
+        name="alert-given-up-by-attempts",
+        mechanism="The first failure after a day on which nobody sent gives nothing up.",
+        file=SENDER,
+        old=" and sending.channel.failures + 1 >= ATTEMPTS_MOST:",
+        new=":",
+        red=[CLOSED + "test_after_a_day_on_which_nobody_sent_the_first_failure_gives_nothing_up"],
+    ),
+    Mutation(
+        name="alert-digest-switched-off",
+        mechanism="A digest that is switched off is not told.",
+        file=WATCH,
+        old='[] if exemptions.is_disabled(rule, "") else week_told(rule, now)',
+        new="week_told(rule, now)",
+        red=[ATTACKED + "test_a_digest_that_is_switched_off_is_told_when_it_is_switched_on_again"],
+    ),
+    Mutation(
+        name="alert-of-another-kind-is-over",
+        mechanism="What a rule told goes on no more when it becomes one of another kind.",
+        file="scheduler/services/alerts/definitions.py",
+        old="                end_untold(old, now)\n",
+        new="                pass\n",
+        red=[ATTACKED + "test_what_a_rule_of_another_kind_told_is_over_and_what_it_held_back_is_not_said"],
+    ),
+    Mutation(
+        name="alert-look-locks-nothing",
+        mechanism="Whoever looks what is late keeps nobody from writing: on SQLite nobody could claim.",
+        file=WATCH,
+        old="                written += _write(rule, look(rule, now, exemptions), now, exemptions)\n",
+        new="                with write_transaction():\n"
+        "                    AlertRule.objects.filter(pk=pk).update(looked_at=now)\n"
+        "                    written += _write(rule, look(rule, now, exemptions), now, exemptions)\n",
+        red=[ATTACKED + "test_who_looks_keeps_nobody_from_writing_meanwhile"],
+        database="sqlite",
+    ),
+    Mutation(
+        name="alert-look-overtaken",
+        mechanism="Whoever was overtaken while he looked, or looked for what a rule was, writes nothing.",
+        file=WATCH,
+        old="            if not same.filter(looked_at=now):",
+        new="            if not same:",
+        red=[
+            ATTACKED + "test_who_was_overtaken_while_he_looked_writes_nothing[who looks later]",
+            ATTACKED + "test_who_was_overtaken_while_he_looked_writes_nothing[an edit]",
+        ],
+    ),
+    Mutation(
+        name="alert-missed-between-two-looks",
+        mechanism="A fire that becomes a run while somebody looks is still late.",
+        edits=[
+            Edit(LOOKS, "    oldest: dict[int, datetime] = {}\n", f"    oldest: dict[int, datetime] = {{}}\n{READY}"),
+            Edit(
+                LOOKS,
+                'for row in ready.order_by().values("job").annotate(at=Min("available_at")):',
+                "for row in early:",
+            ),
+        ],
+        red=[ATTACKED + "test_a_fire_that_becomes_a_run_while_somebody_looks_is_still_late"],
+    ),
+    Mutation(
+        name="alert-exemption-of-a-second",
+        mechanism="An exemption that would be over when it begins is refused, not a fault.",
+        file="scheduler/services/alerts/exemptions.py",
+        old=", least=SHORTEST_SECONDS)",
+        new=")",
+        red=[DEFINITIONS + "test_what_is_no_exemption_is_refused_by_its_field[body5-duration]"],
+    ),
+]
