@@ -10,6 +10,7 @@ from uuid import UUID
 from croniq_site.kernel.database import write_transaction
 from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.services.audit import Actor, record_events
+from scheduler.domain.inputs import text_of
 from scheduler.domain.transitions import State
 from scheduler.models import QueueEntry, Run
 from scheduler.services import queue
@@ -41,10 +42,12 @@ def cancel_runs(
     A waiting run is over at once. A claimed one has its verdict at once too, and its entry stays ``stopping``, with
     lease and slots, until its handler is gone. One that is cancelled already is cancelled: nothing changes. Raises
     NotFound, and Conflict ``already_finished`` for a run with another verdict. With ``only`` neither: a run whose entry
-    is in none of these states by now is left out, also of the results. Who may cancel what is the caller's question.
+    is in none of these states by now is left out, also of the results. Raises InvalidInput (``ids``, and ``reason`` of
+    more than 255 characters). Who may cancel what is the caller's question.
     """
     if len(run_ids) > MOST_RUNS:
         raise InvalidInput.of("ids", f"At most {MOST_RUNS} executions can be cancelled at once.")
+    reason = text_of("reason", reason, most=255)
     with write_transaction():
         entries = {entry.run_id: entry for entry in queue.lock_entries(run_ids)}
         if only is not None:
@@ -74,7 +77,6 @@ def _check(run_id: UUID, run: Run | None) -> None:
 
 
 def _ending(entry: QueueEntry, reason: str, now: datetime) -> queue.Ending:
-    is_held = entry.state == QueueEntry.State.CLAIMED
     return queue.Ending(
         entry=entry,
         verdict=State.CANCELLED,
@@ -82,5 +84,5 @@ def _ending(entry: QueueEntry, reason: str, now: datetime) -> queue.Ending:
         reason=reason,
         runner_id=queue.holder_name(entry),
         claimed_at=entry.claimed_at,
-        duration_ms=queue.duration_ms(entry.claimed_at, now) if is_held else None,
+        duration_ms=queue.duration_ms(entry.claimed_at, now),
     )

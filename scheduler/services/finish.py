@@ -212,7 +212,7 @@ def _answer_of(ack: Ack, run: Run | None, earlier: Attempt | None) -> AckAnswer:
         if earlier.outcome == Attempt.Outcome.FAILED and ack.status is AckStatus.FAILURE:
             return AckAnswer.REPEATED
         return AckAnswer.STALE
-    if run.verdict is None or run.attempt != ack.attempt or run.runner_id != ack.runner_id:
+    if run.attempt != ack.attempt or run.runner_id != ack.runner_id:
         return AckAnswer.STALE
     if run.verdict == Run.Verdict.CANCELLED or run.reason == TIMED_OUT:
         return AckAnswer.WOUND_DOWN

@@ -157,9 +157,9 @@ def send_to_rest(rests: Sequence[Rest], now: datetime) -> None:
             "lease_seconds = r.lease_seconds, timeout_seconds = r.timeout_seconds, "
             "available_at = r.available_at, attempt = r.next_attempt, max_attempts = r.max_attempts, "
             "losses = r.losses, holder_id = NULL, "
-            "waits_since = CASE WHEN r.next_attempt > 0 OR r.state = 1 "
-            "THEN COALESCE(q.waits_since, r.waits_since) END, passed_over_at = NULL, claimed_at = NULL, "
-            "lease_expires_at = NULL, deadline_at = NULL "
+            "waits_since = COALESCE(q.waits_since, "
+            "CASE WHEN r.next_attempt > 0 OR r.state = 1 THEN r.waits_since END), passed_over_at = NULL, "
+            "claimed_at = NULL, lease_expires_at = NULL, deadline_at = NULL "
             "FROM r WHERE q.run_id = r.key AND q.attempt = r.attempt AND q.state = 3 RETURNING run_id",
             parameters,
         )
@@ -214,7 +214,7 @@ def end_runs(endings: Sequence[Ending], now: datetime) -> None:
             ending.entry.run_id,
             ending.verdict.value,
             ending.attempt,
-            ending.reason[:255],
+            ending.reason,
             ending.error,
             ending.runner_id,
             ending.claimed_at,
@@ -245,7 +245,7 @@ def end_runs(endings: Sequence[Ending], now: datetime) -> None:
             ending.entry.run.scheduled_for,
             ending.entry.job.job_key,
             ending.entry.job.tenant,
-            ending.reason[:255],
+            ending.reason,
             ending.error,
             ending.entry.job.tags,
         )
@@ -279,7 +279,7 @@ def _letter(ending: Ending, now: datetime) -> DeadLetter:
         job_id=job.pk,
         error=ending.error,
         attempt=ending.attempt,
-        dead_reason=ending.reason[:32],
+        dead_reason=ending.reason,
         scheduled_for=run.scheduled_for,
         fire_at=ending.entry.available_at,
         metadata={**job.metadata, **(run.metadata or {})},

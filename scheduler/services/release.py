@@ -48,7 +48,7 @@ def release(claims: Collection[tuple[UUID, int]], now: datetime, cause: LossCaus
     attempt number is given back and the run is as if it had never been claimed.
     """
     released = 0
-    for batch in chunks(sorted(set(claims)), CLAIMS_PER_TRANSACTION):
+    for batch in chunks(list(claims), CLAIMS_PER_TRANSACTION):
         with write_transaction():
             attempts = dict(batch)
             held = [
@@ -105,7 +105,7 @@ def _lose(held: Sequence[QueueEntry], now: datetime, cause: LossCause) -> int:
     )
     tally(Kind.LOST, cause.value, len(held))
     tell({entry.holder_id for entry in held})
-    used_up = {rest.entry.run_id for rest in rests if rest.attempt >= rest.max_attempts or rest.entry.job.deleted_at}
+    used_up = {rest.entry.run_id for rest in rests if rest.attempt >= rest.max_attempts}
     wake({entry.lane_id for entry in held if entry.run_id not in used_up})
     return len(bury(used_up, now))
 

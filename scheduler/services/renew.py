@@ -58,9 +58,8 @@ def renew_claims(claims: Collection[tuple[int, UUID]], now: datetime) -> set[tup
 
 
 def _was_taken_over(entry: QueueEntry) -> bool:
-    return RunnerInstance.objects.filter(
-        runner_id=entry.holder.runner_id, deposed_at__isnull=False, deposed_at__lte=entry.claimed_at
-    ).exists()
+    # What was claimed before it went back then: there is no such claim.
+    return RunnerInstance.objects.filter(runner_id=entry.holder.runner_id, deposed_at__isnull=False).exists()
 
 
 def _refusal(run_id: UUID) -> NotFound | Conflict:

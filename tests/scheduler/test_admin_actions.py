@@ -121,6 +121,7 @@ def test_runs_are_replayed_once_and_cancelled(operator: Client):
     said = do(operator, "cancel", unfinished, ended, reason="not today")
     assert said[0] == "success: 1 run is cancelled."
     assert said[1].startswith(f"error: {ended.pk}: ")
+    assert "255 are allowed" in do(operator, "cancel", QueueEntryFactory().run, reason="x" * 256)[0]
     unfinished.refresh_from_db()
     assert (unfinished.verdict, unfinished.reason) == ("cancelled", "not today")
     assert QueueEntry.objects.filter(run=unfinished).count() == 0

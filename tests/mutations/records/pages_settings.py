@@ -96,7 +96,7 @@ RECORDS = [
         file="scheduler/services/poll.py",
         old=" if not instance.is_drained}",
         new="}",
-        red=[DRAIN + "test_who_was_let_in_without_a_look_and_is_drained_needs_one"],
+        red=[DRAIN + "test_who_was_let_in_without_a_look_and_is_drained_or_deposed_needs_one"],
     ),
     Mutation(
         name="drain-of-the-own-tenant",

@@ -281,7 +281,7 @@ RECORDS = [
         file="scheduler/services/finish.py",
         old="            tell({entry.holder_id for entry in entries})\n",
         new="",
-        red=[WAKES + "test_a_runner_whose_attempt_timed_out_is_told_though_it_says_nothing"],
+        red=[WAKES + "test_a_runner_whose_attempt_is_over_is_told_though_it_says_nothing[timed out]"],
     ),
     Mutation(
         name="keys-are-asked-again-before-they-go",

@@ -8,10 +8,12 @@ import pytest
 from django.db import transaction
 
 from runners.models import Heartbeat
+from runners.services.audit import SYSTEM
 from scheduler.domain.work import Ack, AckStatus
-from scheduler.models import Alert, AlertExemption, QueueEntry
+from scheduler.models import Alert, AlertExemption, QueueEntry, Tally
 from scheduler.services.alerts.causes import KEPT, drop_old_alerts
 from scheduler.services.alerts.watch import watch
+from scheduler.services.cancel import cancel_runs
 from scheduler.services.finish import finish
 from scheduler.services.release import bury
 from scheduler.workers import reaper
@@ -73,6 +75,12 @@ def test_a_failure_that_is_retried_is_told_to_nobody(now):
     entry = QueueEntryFactory(claimed=True, attempt=1, max_attempts=3)
     fail(entry, now)
     assert told() == []
+
+
+def test_a_run_that_somebody_cancels_has_not_failed(now):
+    AlertRuleFactory()
+    cancel_runs([QueueEntryFactory(claimed=True).run_id], now, SYSTEM)
+    assert (told(), Tally.objects.exists()) == ([], False)
 
 
 def test_what_is_buried_by_a_claim_or_the_reaper_is_told_too(now):

@@ -179,6 +179,7 @@ def test_a_due_run_whose_attempts_are_used_up_is_buried_and_the_next_one_claimed
     assert outcome.buried == (Buried(used_up.run_id, job.pk, lane.pk, 4),)
     run = Run.objects.get(pk=used_up.run_id)
     assert (run.verdict, run.problem, run.attempt, run.finished_at) == ("dead", "dead", 4, now)
+    assert run.reason == "retries_exhausted"  # none of them was lost
     assert not QueueEntry.objects.filter(pk=used_up.pk).exists()
     assert DeadLetter.objects.get().run_id == used_up.run_id
     event = AuditEvent.objects.get(action="run.buried")

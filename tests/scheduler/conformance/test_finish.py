@@ -65,9 +65,10 @@ def test_a_duration_that_the_runner_did_not_measure_is_that_of_the_claim(now, st
     assert Run.objects.get(pk=entry.run_id).duration_ms == 2345
 
 
-def test_a_clock_that_went_back_makes_no_negative_duration(now):
-    entry = QueueEntryFactory(claimed=True)
-    finish([ack_of(entry)], now - SECOND)
+@pytest.mark.parametrize("status", AckStatus)
+def test_a_clock_that_went_back_makes_no_negative_duration(now, status):
+    entry = QueueEntryFactory(claimed=True, attempt=4)
+    finish([ack_of(entry, status)], now - SECOND)
     assert Run.objects.get(pk=entry.run_id).duration_ms == 0
 
 
@@ -78,15 +79,17 @@ def test_a_failure_with_attempts_left_waits_for_its_next_one(now):
         job__retry_base_seconds=7,
         job__retry_jitter=0,
         run__metadata={"k": 1},
+        passed_over_at=now,
     )
-    assert finish([failure_of(entry, error="boom", duration_ms=5)], now + SECOND) == [AckAnswer.ACCEPTED]
+    assert finish([failure_of(entry, error="boom", duration_ms=0)], now + SECOND) == [AckAnswer.ACCEPTED]
     after = waiting(entry)
     assert (after.state, after.attempt, after.max_attempts, after.losses) == (QueueEntry.State.READY, 1, 4, 0)
     assert after.available_at == now + timedelta(seconds=8)
     assert (after.holder_id, after.claimed_at, after.lease_expires_at, after.deadline_at) == (None,) * 4
+    assert after.passed_over_at is None
     attempt = Attempt.objects.get()
     assert (attempt.run_id, attempt.attempt, attempt.outcome, attempt.cause) == (entry.run_id, 1, "failed", "")
-    assert (attempt.error, attempt.duration_ms, attempt.runner_id) == ("boom", 5, entry.holder.runner.runner_id)
+    assert (attempt.error, attempt.duration_ms, attempt.runner_id) == ("boom", 0, entry.holder.runner.runner_id)
     assert (attempt.claimed_at, attempt.ended_at) == (now, now + SECOND)
     run = Run.objects.get(pk=entry.run_id)
     assert (run.verdict, run.attempt, run.finished_at) == (None, 0, None)

@@ -12,7 +12,7 @@ from scheduler.models import Attempt, DeadLetter, QueueEntry, Run, Slot
 from scheduler.services.claim import claim_due
 from scheduler.services.finish import finish
 from scheduler.services.release import ReapSummary, bury, reap_leases, release, wind_down
-from tests.factories import JobFactory, QueueEntryFactory, RunnerInstanceFactory, SlotFactory
+from tests.factories import NOW, JobFactory, QueueEntryFactory, RunnerInstanceFactory, SlotFactory
 from tests.scheduler.conformance.snapshots import everything
 
 pytestmark = pytest.mark.django_db
@@ -39,8 +39,9 @@ def test_a_lost_claim_is_counted_and_goes_back_at_once(now, cause):
     assert Run.objects.get(pk=entry.run_id).verdict is None
 
 
-def test_an_answer_that_nobody_was_there_to_hear_leaves_no_trace(now, lane, holder):
-    entry = QueueEntryFactory(job__lane=lane, available_at=now - timedelta(hours=1))
+@pytest.mark.parametrize("waits", [{}, {"waits_since": NOW - timedelta(hours=2)}], ids=["a fire", "asked for"])
+def test_an_answer_that_nobody_was_there_to_hear_leaves_no_trace(now, lane, holder, waits):
+    entry = QueueEntryFactory(job__lane=lane, available_at=now - timedelta(hours=1), **waits)
     before = everything()
     (claimed,) = claim_due(now, 1, holder.pk, [lane.pk])
     assert release([(claimed.run_id, 1)], now, LossCause.DISCONNECTED) == 1

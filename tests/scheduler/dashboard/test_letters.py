@@ -126,7 +126,7 @@ def test_a_letter_in_time_is_replayed_by_one_press(operator, backup):
 
 
 def test_edited_metadata_takes_the_place_of_the_runs_own(operator, backup):
-    letter = dead(backup, run__metadata={"a": 1})
+    letter = dead(backup, run__metadata={"a": 1, "__traceparent": "00-1-2-01"})
     page = operator.get(f"/letters/{letter.pk}")
     assert '"a": 1' in Page(page).text
     assert "over the job’s (depth)" in Page(page).text

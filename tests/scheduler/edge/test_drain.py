@@ -216,10 +216,11 @@ def test_a_drained_one_is_looked_at_each_time():
     assert presence.let_in(1, poll) is None
 
 
-def test_who_was_let_in_without_a_look_and_is_drained_needs_one(now):
+def test_who_was_let_in_without_a_look_and_is_drained_or_deposed_needs_one(now):
     drained, other = RunnerInstanceFactory(is_drained=True), RunnerInstanceFactory()
-    polls = {one.pk: PollRequest(one.runner.runner_id, one.instance_id) for one in (drained, other)}
-    assert see_again(polls, now + timedelta(seconds=5)) == {drained.pk}
+    deposed = RunnerInstanceFactory(runner=other.runner, instance_id="before", deposed_at=now)
+    polls = {one.pk: PollRequest(one.runner.runner_id, one.instance_id) for one in (drained, other, deposed)}
+    assert see_again(polls, now + timedelta(seconds=5)) == {drained.pk, deposed.pk}
 
 
 # The service

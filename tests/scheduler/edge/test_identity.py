@@ -12,7 +12,7 @@ from runners.models import AuditEvent, Runner, RunnerInstance
 from scheduler.domain.polls import PollRequest
 from scheduler.models import Attempt, QueueEntry, RunLog
 from scheduler.services.identity import admit
-from scheduler.services.poll import open_poll
+from scheduler.services.poll import open_poll, open_polls
 from tests.factories import ApiClientFactory, QueueEntryFactory, RunnerFactory, RunnerInstanceFactory
 from tests.scheduler.edge.helpers import FakeRunner, due_run, result, state_of
 from tests.support.races import together
@@ -173,6 +173,26 @@ def test_polls_are_noted_to_the_second_and_changes_at_once(now):
     assert RunnerInstance.objects.get().last_poll_at == now + timedelta(seconds=1)
     open_poll(PollRequest("r1", "i1", capabilities=("gpu",)), principal, now + timedelta(seconds=1.1))
     assert Runner.objects.get().capabilities == ["gpu"]
+
+
+def listing(instance, entry) -> tuple[PollRequest, Principal]:
+    request = PollRequest(instance.runner.runner_id, instance.instance_id, listed={entry.run_id: str(entry.run_id)})
+    return request, principal_of(instance.runner.client)
+
+
+def test_the_lease_of_what_an_anonymous_process_does_not_list_runs_on(now):
+    """It may be another process's, which is dead: nobody else's polls keep what it had."""
+    instance = RunnerInstanceFactory(instance_id="")
+    listed, other = (QueueEntryFactory(claimed=True, holder=instance) for _ in range(2))
+    open_poll(*listing(instance, listed), now + timedelta(seconds=30))
+    ends = [QueueEntry.objects.get(pk=entry.pk).lease_expires_at for entry in (listed, other)]
+    assert [at - now for at in ends] == [timedelta(seconds=90), timedelta(seconds=60)]
+
+
+def test_of_polls_that_are_let_in_together_the_one_that_has_not_a_run_is_told_so(now):
+    entry, other = QueueEntryFactory(claimed=True), RunnerInstanceFactory()
+    polls = [listing(instance, entry) for instance in (entry.holder, other)]
+    assert [opened.cancel for opened in open_polls(polls, now)] == [frozenset(), {entry.run_id}]
 
 
 def test_a_steady_poll_writes_nothing(now, django_assert_num_queries):

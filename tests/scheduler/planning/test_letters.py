@@ -50,12 +50,13 @@ def letter(now, db) -> DeadLetter:
 
 def test_a_replay_is_a_new_run_of_the_same_instant_with_fresh_attempts_and_what_the_run_had_of_its_own(now, letter):
     save_job({"job_key": "demo:job", "max_retries": 5}, now, ACTOR, partial=True)
+    Run.objects.filter(pk=letter.run_id).update(occurrence_at=now - HOUR)  # a calendar moved it
     replay = replay_letter(letter.pk, now + HOUR, ACTOR)
     original, run = letter.run, Run.objects.get(pk=replay.run_id)
     assert replay.is_new
     assert (run.kind, run.replay_of_id, run.verdict, run.attempt) == ("replay", original.pk, None, 0)
     assert replay.scheduled_for == run.scheduled_for == original.scheduled_for == now
-    assert run.occurrence_at == original.occurrence_at
+    assert run.occurrence_at == now - HOUR
     assert (run.metadata, run.require, run.prefer, run.timeout_seconds) == ({"b": 2}, ["gpu"], ["ssd"], 77)
     entry = run.entry
     assert (entry.state, entry.available_at) == (QueueEntry.State.READY, now + HOUR)

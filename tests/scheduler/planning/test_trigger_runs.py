@@ -272,6 +272,15 @@ def test_a_request_that_waited_for_its_turn_counts_what_the_one_before_made(cloc
         assert queue_depth(Job.objects.get(), early) == 0
 
 
+def test_a_key_stands_for_the_run_that_its_request_coalesced_with(now):
+    make_job(now, coalesce=True)
+    first = trigger_run("demo:job", now).run_id
+    assert trigger_run("demo:job", now, idempotency_key="k").coalesced
+    finished(first, now)
+    again = trigger_run("demo:job", now, idempotency_key="k")
+    assert (again.run_id, again.deduplicated) == (first, True)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_request_does_not_coalesce_with_a_run_that_a_claim_has_in_hand(now, database):
     """That run begins before the request is answered for: what is asked for now would never be done."""

@@ -111,11 +111,15 @@ def test_an_admitted_run_is_said_to_those_who_wait_for_it(now):
     assert any(signal.lanes is None or entry.lane_id in signal.lanes for signal in signals)
 
 
-def test_a_runner_whose_attempt_timed_out_is_told_though_it_says_nothing(now):
+@pytest.mark.parametrize("how", ["timed out", "lost"])
+def test_a_runner_whose_attempt_is_over_is_told_though_it_says_nothing(now, how):
     """Its handler goes on until it hears of it, and a poll may be held for long."""
     entry = QueueEntryFactory(claimed=True)
     with heard() as signals:
-        assert time_out(now + HOUR, 10) == 1
+        if how == "timed out":
+            assert time_out(now + HOUR, 10) == 1
+        else:
+            assert release([(entry.run_id, entry.attempt)], now, LossCause.LEASE) == 1
     assert any(signal.holders is None or entry.holder_id in signal.holders for signal in signals)
 
 
