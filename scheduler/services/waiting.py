@@ -37,9 +37,7 @@ def pass_over_unclaimed(now: datetime, limit: int = RUNS_PER_TRANSACTION) -> int
     They stand behind all that wait by now, whatever their priority: a run that no runner can take does not keep its
     group from working, and has its turn again.
     """
-    stale = QueueEntry.objects.filter(
-        state=State.READY, run__slots__admitted_at__lte=now - UNCLAIMED_AFTER, available_at__lte=now
-    )
+    stale = QueueEntry.objects.filter(state=State.READY, run__slots__admitted_at__lte=now - UNCLAIMED_AFTER)
     found = list(stale.distinct().order_by("run_id").select_related("job")[: min(limit, RUNS_PER_TRANSACTION)])
     domains: dict[str, list[QueueEntry]] = {}
     for entry in found:

@@ -196,4 +196,63 @@ RECORDS = [
         "",
         "tests/scheduler/test_admin_actions.py::test_runs_are_replayed_once_and_cancelled",
     ),
+    _one(
+        "slots-are-for-whom-they-were-taken",
+        "Slots that were taken for a run that waits for them no more are undone with their transaction.",
+        "scheduler/services/admit.py",
+        "    if admitted != len(chosen):\n",
+        "    if False:\n",
+        GUARDS + "[slots for what stops]",
+    ),
+    _one(
+        "one-call-admits-about-its-limit",
+        "A poll that admits what is due does not admit all there is of every domain.",
+        "scheduler/services/admit.py",
+        "        while admitted < limit:\n",
+        "        while True:\n",
+        "tests/scheduler/budgets/test_admit.py::test_one_call_admits_about_as_many_as_it_is_asked_to",
+    ),
+    _one(
+        "skipped-fires-are-told-to-their-tenant",
+        "The audit of a fire that is skipped is that of the job's tenant.",
+        "scheduler/services/admit.py",
+        "                tenant=job_of[run_id].tenant,\n",
+        "",
+        "tests/scheduler/budgets/test_policies.py::test_a_minutely_job_that_needs_nine_and_a_half_minutes",
+    ),
+    _one(
+        "full-queues-skip-nothing-that-was-tried",
+        "A run that was tried waits for its next attempt, however full the queue of its job is.",
+        "scheduler/services/waiting.py",
+        "                    attempt=0,\n",
+        "",
+        "tests/scheduler/budgets/test_policies.py"
+        "::test_of_an_unlimited_job_too_but_nothing_that_was_caught_up_or_triggered_or_tried",
+    ),
+    _one(
+        "full-queues-skip-fires-alone",
+        "A run that somebody asked for is not skipped, however full the queue of its job is.",
+        "scheduler/services/waiting.py",
+        "                    run__kind=Run.Kind.SCHEDULED,\n",
+        "",
+        "tests/scheduler/budgets/test_policies.py"
+        "::test_of_an_unlimited_job_too_but_nothing_that_was_caught_up_or_triggered_or_tried",
+    ),
+    _one(
+        "slots-of-what-is-gated-are-strays",
+        "A slot of a run that waits for slots is handed on as one that nobody uses.",
+        "scheduler/services/waiting.py",
+        " | Q(run__entry__state__in=[State.GATED, State.HELD])",
+        "",
+        "tests/scheduler/budgets/test_admit.py::test_a_slot_that_nobody_uses_is_found_and_handed_on[is gated]",
+    ),
+    _one(
+        "what-has-slots-is-no-stray",
+        "What was admitted is not sent back to wait by the sweep that gates what has no slots.",
+        "scheduler/services/waiting.py",
+        '.filter(~Exists(Slot.objects.filter(run=OuterRef("run_id"))), state=State.READY)',
+        ".filter(state=State.READY)",
+        "tests/scheduler/budgets/test_admit.py"
+        "::test_runs_that_were_claimable_when_tenants_were_first_limited_wait_for_slots",
+    ),
 ]

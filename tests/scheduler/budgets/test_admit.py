@@ -21,7 +21,14 @@ from scheduler.services.release import reap_leases, release, wind_down
 from scheduler.services.trigger_runs import trigger_run
 from scheduler.services.waiting import drop_stray_slots, gate_strays
 from scheduler.workers import reaper
-from tests.factories import JobFactory, QueueEntryFactory, RunnerInstanceFactory, SlotFactory, TriggerFactory
+from tests.factories import (
+    JobFactory,
+    QueueEntryFactory,
+    RunFactory,
+    RunnerInstanceFactory,
+    SlotFactory,
+    TriggerFactory,
+)
 from tests.scheduler.budgets.world import (
     SECOND,
     State,
@@ -58,6 +65,12 @@ def test_as_many_are_admitted_as_the_limit_allows_the_oldest_first(now):
         (f"job:{job.pk}", 1, now),
     ]
     assert admit(now) == 0
+
+
+def test_one_call_admits_about_as_many_as_it_is_asked_to(now):
+    for _ in range(3):
+        waiting_run(limited_job(), now)
+    assert [admit(now, limit=2), admit(now, limit=2)] == [2, 1]
 
 
 def test_in_a_group_priority_goes_before_age_and_age_before_id(now):
@@ -233,11 +246,11 @@ def test_a_backlog_longer_than_a_transaction_is_admitted_at_once(now):
     assert Slot.objects.count() == 230
 
 
-def test_a_slot_that_nobody_uses_is_found_and_handed_on(now):
+@pytest.mark.parametrize("its_run", ["is over", "is gated"])
+def test_a_slot_that_nobody_uses_is_found_and_handed_on(now, its_run):
     job = limited_job()
-    ended = SlotFactory(budget=f"job:{job.pk}")
-    ended.run.job = job
-    ended.run.save()
+    run = RunFactory(job=job) if its_run == "is over" else Run.objects.get(pk=waiting_run(job, now + TOMORROW))
+    SlotFactory(budget=f"job:{job.pk}", run=run)
     waiting = waiting_run(job, now)
     assert admit(now) == 0
     assert drop_stray_slots(now) == 1
@@ -268,6 +281,7 @@ def test_runs_that_were_claimable_when_tenants_were_first_limited_wait_for_slots
     assert gate_strays(now) == 2
     assert states([due, planned]) == [State.GATED, State.GATED]
     assert admit(now) == 1
+    assert gate_strays(now) == 0  # it has its slot
     assert state_of(due) == State.READY
     # And back: who is gated without any limit is let go.
     settings.CRONIQ_TENANT_MAX_CONCURRENT = None

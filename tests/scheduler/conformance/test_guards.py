@@ -33,6 +33,10 @@ def ended(entry, now):
     queue.end_runs([queue.Ending(entry, State.DEAD, entry.attempt)], now)
 
 
+def admitted(entry, now):
+    admit._hand_out([(entry, [])], now)
+
+
 WINDS_DOWN = (QueueEntry, {"state": QueueEntry.State.STOPPING})
 NEXT_ATTEMPT = (QueueEntry, {"attempt": 3})
 OVER = (Run, {"verdict": "completed", "finished_at": NOW})
@@ -40,8 +44,14 @@ OVER = (Run, {"verdict": "completed", "finished_at": NOW})
 
 @pytest.mark.parametrize(
     ("write", "meanwhile"),
-    [(to_rest, WINDS_DOWN), (to_rest, NEXT_ATTEMPT), (removed, WINDS_DOWN), (stopped, WINDS_DOWN), (ended, OVER)],
-    ids=["rest of what stops", "rest of another attempt", "end of what stops", "stop of what stops", "second verdict"],
+    [
+        pytest.param(to_rest, WINDS_DOWN, id="rest of what stops"),
+        pytest.param(to_rest, NEXT_ATTEMPT, id="rest of another attempt"),
+        pytest.param(removed, WINDS_DOWN, id="end of what stops"),
+        pytest.param(stopped, WINDS_DOWN, id="stop of what stops"),
+        pytest.param(ended, OVER, id="second verdict"),
+        pytest.param(admitted, WINDS_DOWN, id="slots for what stops"),
+    ],
 )
 def test_a_write_that_finds_something_else_than_was_locked_changes_nothing(now, write, meanwhile):
     """As if the lock had been missing: somebody else has changed the row since it was read."""
@@ -49,7 +59,7 @@ def test_a_write_that_finds_something_else_than_was_locked_changes_nothing(now, 
     model, change = meanwhile
     model.objects.filter(pk=entry.run_id).update(**change)
     before = everything()
-    with pytest.raises(queue.GuardFailed), transaction.atomic():
+    with pytest.raises((queue.GuardFailed, admit.SlotTaken)), transaction.atomic():
         write(entry, now)
     assert everything() == before
 
