@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from allauth.core import context
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
@@ -19,6 +21,7 @@ from croniq_site.kernel.errors import TooManyRequests
 from runners.services.sign_in import begin_sign_in, end_sign_in, spend_code
 
 View = Callable[..., HttpResponseBase]
+_log = logging.getLogger(__name__)
 
 
 class _Counted:
@@ -26,7 +29,11 @@ class _Counted:
         address, name = context.request.META.get("REMOTE_ADDR", ""), f"code of {self.user.get_username()}"
         now = DatabaseClock().now()
         begin_sign_in(address, name, now)
-        code = super().clean_code()
+        try:
+            code = super().clean_code()
+        except InvalidToken:
+            _log.error("The second factor of %s is of another CRONIQ_SECRET_KEY.", self.user.get_username())
+            raise get_adapter().validation_error("incorrect_code") from None
         if not spend_code(name, code, now):
             raise get_adapter().validation_error("incorrect_code")
         end_sign_in(address, name)

@@ -22,6 +22,8 @@ from tests.deploy.files import COMPOSE, DEPLOY, MANIFESTS, ROOT, UNITS, Unit, co
 
 PORT = 4000
 DOCUMENTED = set(re.findall(r"`((?:CRONIQ_[A-Z_]+|DATABASE_URL))", (ROOT / "docs/settings.md").read_text()))
+(_OIDC,) = re.findall(r"^\| `CRONIQ_OIDC_ISSUER`.*", (ROOT / "docs/settings.md").read_text(), re.MULTILINE)
+DOCUMENTED |= {f"CRONIQ_OIDC{end}" for end in re.findall(r"`(_[A-Z_]+)`", _OIDC)}
 VARIABLE = re.compile(r"\b(?:CRONIQ_[A-Z_]+|DATABASE_URL(?:_FILE)?)\b")
 TEXTS = [path for path in files(within=("deploy",)) if path.suffix != ".json"] + [ROOT / "docs/deploy.md"]
 SECRETS = {"CRONIQ_SECRET_KEY", "DATABASE_URL", "CRONIQ_RUNNER_KEY"}
@@ -184,6 +186,14 @@ def test_what_a_compose_file_refers_to_is_in_it():
             for variable, value in content.get("environment", {}).items():
                 if variable.endswith("_FILE"):
                     assert value.removeprefix("/run/secrets/") in content["secrets"]
+
+
+def test_every_setting_of_a_server_reaches_it_through_a_compose_file():
+    others = r"CRONIQ_(RUNNER_(KEY|DATA_DIR)|API_CLIENT_|SERVER_URL|GIT_SHA|BUILD_TIME|PG_BIN)|.*_FILE$"
+    of_others = {name for name in DOCUMENTED if re.match(others, name)}
+    given = {"CRONIQ_DATA_DIR", "CRONIQ_DEBUG", "CRONIQ_SECRET_KEY", "DATABASE_URL"}  # by the image, never, as secrets
+    for file, service in (("sqlite", "croniq"), ("postgres", "server"), ("postgres", "reaper")):
+        assert DOCUMENTED - of_others - given - set(COMPOSE[file]["services"][service]["environment"]) == set(), file
 
 
 def test_no_process_of_a_new_version_starts_before_its_migrations():

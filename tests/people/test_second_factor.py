@@ -184,3 +184,16 @@ def test_its_pages_are_in_our_dress(client, vera):
         page = Page(client.get(path))
         assert page.refused == []
         assert "Croniq" in page.text
+
+
+def test_with_another_secret_key_no_code_is_right_and_the_log_says_why(client, vera, settings, caplog):
+    sign_in(client)
+    secret = turn_on(client)
+    recovery = re.search(r"<pre>\s*(\d+)", client.get("/second-factor/codes").content.decode())[1]
+    settings.SECRET_KEY = "another" * 8
+    other = Client()
+    sign_in(other)
+    for code in (codes_of(secret)[2], recovery):
+        assert b"message-error" in other.post("/sign-in/code", {"code": code}).content
+        assert not is_signed_in(other)
+        assert caplog.messages.pop() == "The second factor of vera is of another CRONIQ_SECRET_KEY."

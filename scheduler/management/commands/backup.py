@@ -17,7 +17,7 @@ from scheduler.services.backup import back_up
 OF_POSTGRESQL = (
     "This installation is on PostgreSQL, which is backed up by its own tools, also while everything goes on:\n"
     "  pg_dump --format=custom --file=croniq.dump --dbname=NAME\n"
-    "  pg_restore --clean --if-exists --dbname=NAME croniq.dump    (with Croniq stopped)\n"
+    "  pg_restore --exit-on-error --no-owner --dbname=NAME croniq.dump    (into a new, empty database)\n"
     "docs/deploy.md says more."
 )
 
@@ -46,4 +46,5 @@ class Command(BaseCommand):
             raise CommandError(f"{file} was not written: {error}") from None
         self.stdout.write(f"{file}: {size / 1_048_576:.1f} MiB, checked.")
         if (settings.DATA_DIR / "secret_key").exists():
-            self.stdout.write(f"Not in it: {settings.DATA_DIR / 'secret_key'}, without which everybody signs in again.")
+            lost = "without which everybody signs in again and second factors are lost."
+            self.stdout.write(f"Not in it: {settings.DATA_DIR / 'secret_key'}, {lost}")

@@ -87,6 +87,9 @@ async def _post(channel: AlertChannel, message: Mapping[str, Any], now: datetime
         raise NotDelivered(f"{where} did not answer within {SECONDS_MOST:g} s") from None
     except ActionRefused as refused:
         raise NotDelivered(str(refused).replace("this runner", "Croniq").replace("--http-allow", ALLOW)) from None
+    except httpcore.ConnectError as error:
+        text = str(error) or "it was closed"
+        raise NotDelivered(f"{where}: {'' if text.startswith('cannot ') else 'no TLS connection: '}{text}") from None
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
         raise NotDelivered(f"{where}: no answer ({type(error).__name__})") from None
 

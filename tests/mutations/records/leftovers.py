@@ -174,4 +174,28 @@ RECORDS = [
             SUGGESTIONS + "test_few_of_many_names_are_compared_letter_by_letter",
         ],
     ),
+    Mutation(
+        name="newcomer-factors-of-another-key",
+        mechanism="A second factor that the site's key does not open is a wrong code, and no fault.",
+        file="croniq_site/people/codes.py",
+        old="        except InvalidToken:\n",
+        new="        except ZeroDivisionError:\n",
+        red=["tests/people/test_second_factor.py::test_with_another_secret_key_no_code_is_right_and_the_log_says_why"],
+    ),
+    Mutation(
+        name="newcomer-certificates-are-told",
+        mechanism="An alert says of a receiver whose certificate is not right that it is that.",
+        file="scheduler/services/alerts/transports.py",
+        old="    except httpcore.ConnectError as error:\n",
+        new="    except ZeroDivisionError as error:\n",
+        red=["tests/scheduler/alerts/test_delivery.py::test_a_certificate_that_is_not_right_is_told_as_that"],
+    ),
+    Mutation(
+        name="newcomer-compose-passes-settings-on",
+        mechanism="What .env says reaches the servers of a compose file.",
+        file="deploy/compose/postgres.yml",
+        old="  CRONIQ_SMTP_URL:\n",
+        new="",
+        red=["tests/deploy/test_facts.py::test_every_setting_of_a_server_reaches_it_through_a_compose_file"],
+    ),
 ]

@@ -6,8 +6,10 @@ import hashlib
 import hmac
 import json
 import socket
+import ssl
 import threading
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,7 @@ from scheduler.services.alerts import transports
 from scheduler.services.alerts.deliver import LEASE, Sending, claim_alert, deliver_next, record_failure, record_success
 from scheduler.workers.alerter import PAUSE_SECONDS, REST_SECONDS, pass_once
 from tests.factories import AlertChannelFactory, AlertFactory, AlertRuleFactory
+from tests.runners.agent import local_http
 from tests.support.polling import poll_until
 from tests.support.races import Session, is_waiting_for_lock, together
 from tests.support.receivers import SLOWLY, mail_server, webhook
@@ -157,6 +160,19 @@ def test_what_is_no_answer_is_none(now, hook):
     deliver_all(now)
     alert.refresh_from_db()
     assert alert.error.endswith(": no answer (RemoteProtocolError)")
+
+
+def test_a_certificate_that_is_not_right_is_told_as_that(now):
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(Path(local_http.__file__).with_name("localhost.pem"))  # signed by itself
+    with local_http.serving(lambda request, peer: peer.reply(b""), tls) as server:
+        channel = AlertChannelFactory(target=f"https://localhost:{server.port}/key")
+        alert = AlertFactory(rule=AlertRuleFactory(channel=channel))
+        deliver_all(now)
+    alert.refresh_from_db()
+    assert alert.error.startswith(f"https://localhost:{server.port}/***: no TLS connection: ")
+    assert "certificate verify failed" in alert.error
+    assert not server.requests
 
 
 def test_a_webhook_that_dribbles_has_so_long_in_all(now, hook, waiting_little):
