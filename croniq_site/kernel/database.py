@@ -96,6 +96,19 @@ def when_committed(work: Callable[..., object], *args: Any) -> None:
 
 
 @contextmanager
+def patient_for(seconds: float, alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
+    """A transaction for reading, in which each statement waits so long for a lock and no longer: OperationalError then.
+    SQLite's readers wait for nobody."""
+    if not is_postgresql(alias):
+        yield
+        return
+    with transaction.atomic(using=alias):
+        with connections[alias].cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
+        yield
+
+
+@contextmanager
 def one_at_a_time(number: int, alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
     """Of all transactions that hold ``number``, on any host, let one be here until it ends.
 

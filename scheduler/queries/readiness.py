@@ -8,8 +8,13 @@ from datetime import datetime
 from django.db import Error
 
 from croniq_site.kernel.clock import Clock
+from croniq_site.kernel.database import patient_for
 from croniq_site.kernel.migrated import lacking_migrations
 from scheduler.queries.trouble import SILENT, pulse
+
+LOCK_SECONDS = 3.0
+"""So long a monitor's question waits for a table that somebody has locked. They come again and again, and each that
+waited without end would keep a thread: in the end nobody would be answered, not even what asks whether we live."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,14 @@ class Readiness:
 def readiness(clock: Clock) -> Readiness:
     """Look. Never raises for a database that is away or behind."""
     try:
-        now = clock.now()
-        lacking = len(lacking_migrations())
+        with patient_for(LOCK_SECONDS):
+            now = clock.now()
+            lacking = len(lacking_migrations())
     except Error:
         return Readiness(False, None, Tick(None), Tick(None))
     try:
-        ticks = pulse(now).ticks
+        with patient_for(LOCK_SECONDS):
+            ticks = pulse(now).ticks
     except Error:  # the tables of another version, or gone since
         ticks = {}
     return Readiness(True, lacking, _tick(ticks.get("materialize"), now), _tick(ticks.get("reap"), now))

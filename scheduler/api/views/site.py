@@ -17,6 +17,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from croniq_site.kernel.database import patient_for
 from croniq_site.kernel.errors import Forbidden
 from runners.api import authentication, parameters
 from runners.api.authentication import PUBLIC, HasScope
@@ -24,8 +25,9 @@ from runners.api.views import ApiView
 from scheduler.api import openapi, schema, wire
 from scheduler.metrics.access import is_allowed_address
 from scheduler.metrics.exposition import exposition
+from scheduler.queries import readiness
 from scheduler.queries.health import site_health
-from scheduler.queries.readiness import Readiness, Tick, readiness
+from scheduler.queries.readiness import Readiness, Tick
 
 
 class Health(ApiView):
@@ -34,7 +36,8 @@ class Health(ApiView):
 
     @openapi.documented("health", "Is this server well?", {200: schema.HealthAnswer}, public=True)
     def get(self, request: Request) -> Response:
-        health = site_health(self.now)
+        with patient_for(readiness.LOCK_SECONDS):
+            health = site_health(self.now)
         return Response(
             {
                 "status": "ok",
@@ -61,7 +64,7 @@ class Ready(ApiView):
     )
     def get(self, request: Request) -> Response:
         workers_count = parameters.flag_of(request, "workers")
-        found = readiness(authentication.CLOCK)
+        found = readiness.readiness(authentication.CLOCK)
         is_ready = found.is_whole if workers_count else found.can_serve
         status = "ready" if found.is_whole else "degraded" if is_ready else "not_ready"
         return Response({"status": status, "checks": _checks(found)}, status=200 if is_ready else 503)
@@ -146,4 +149,6 @@ class Metrics(ApiView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(exposition(self.now, installed_version()), content_type=CONTENT_TYPE_LATEST)
+        with patient_for(readiness.LOCK_SECONDS):
+            text = exposition(self.now, installed_version())
+        return HttpResponse(text, content_type=CONTENT_TYPE_LATEST)

@@ -264,4 +264,13 @@ RECORDS = [
         new="",
         red=[HOT + "test_a_completed_run_is_counted_by_its_job_with_its_duration"],
     ),
+    Mutation(
+        name="monitors-wait-for-no-lock-without-end",
+        mechanism="A scrape of a table that is locked is refused after seconds and keeps no thread.",
+        file="croniq_site/kernel/database.py",
+        old='[f"{seconds * 1000:.0f}ms"]',
+        new='["0"]',
+        red=[READY + "test_a_table_that_is_locked_keeps_no_monitor_waiting"],
+        database="postgresql",
+    ),
 ]

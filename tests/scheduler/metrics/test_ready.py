@@ -13,10 +13,12 @@ from rest_framework.test import APIClient
 
 from croniq_site.kernel.clock import DatabaseClock
 from runners.api import authentication
+from scheduler.queries import readiness
 from scheduler.queries.health import site_health
 from scheduler.queries.trouble import PROCESSES
 from tests.factories import HeartbeatFactory
 from tests.scheduler.metrics.scrapes import scraped
+from tests.support.races import Session, in_thread
 
 pytestmark = pytest.mark.django_db
 
@@ -106,6 +108,26 @@ def test_a_database_that_is_away_is_503_without_a_word_of_where_it_is(clock, mon
         "reaper": None,
     }
     assert "10.1.2.3" not in str(body)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_table_that_is_locked_keeps_no_monitor_waiting(database, monkeypatch):
+    monkeypatch.setattr(readiness, "LOCK_SECONDS", 0.1)
+
+    def lock() -> None:
+        with connection.cursor() as cursor:
+            if database == "postgresql":
+                cursor.execute("LOCK TABLE scheduler_queueentry, runners_heartbeat IN ACCESS EXCLUSIVE MODE")
+            else:
+                cursor.execute("UPDATE scheduler_queueentry SET attempt = attempt")
+
+    ways = ("/metrics", "/health", "/ready")
+    with Session() as other:
+        other.begin()
+        other.run(lock)
+        answers = in_thread(lambda: [APIClient().get(way).status_code for way in ways]).result(20)
+    assert answers == ([503, 503, 200] if database == "postgresql" else [200] * 3)
+    assert [APIClient().get(way).status_code for way in ways] == [200] * 3
 
 
 def doctor() -> tuple[list[str], str]:
