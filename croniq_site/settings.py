@@ -93,6 +93,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "croniq_site.languages.PageLanguage",
     "django.middleware.common.CommonMiddleware",
+    "croniq_site.unseen.ShowUnseen",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

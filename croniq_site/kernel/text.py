@@ -7,6 +7,9 @@ import unicodedata
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
+# Controls but tabs and new lines; what turns the direction of a text around; what ends a line for some readers.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
 CUT_MARK = "… [cut by Croniq]"
 
 
@@ -22,6 +25,19 @@ def cleaned(text: str, most_bytes: int) -> str:
         return text
     room = most_bytes - len(CUT_MARK.encode())
     return data[:room].decode(errors="ignore") + CUT_MARK
+
+
+def with_signs(text: str) -> str:
+    """Return a text in which nothing is hidden and nothing hides or turns around what stands beside it: each control
+    and each mark of direction has a sign of its own ("␛", "\\u202e")."""
+    return _UNSEEN.sub(_sign, text)
+
+
+def _sign(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else f"\\u{code:04x}"
 
 
 def is_printable_name(text: str, most: int = 255) -> bool:

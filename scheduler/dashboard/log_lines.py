@@ -11,6 +11,7 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from croniq_site.kernel.text import with_signs
 from scheduler.dashboard.times import time_element, wire_text
 from scheduler.domain.log_levels import level_name
 from scheduler.queries.log_pages import LINE_CHARACTERS, Line
@@ -23,8 +24,6 @@ PAGE_BYTES = 600_000
 
 # What only moves a terminal's cursor or changes its colours: whole CSI and OSC sequences, and single shifts.
 _TERMINAL = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z^_]")
-# Controls but tabs and new lines; what turns the direction of a text around; what ends a line for some readers.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _MARKED = SafeString(' aria-current="true"')
 
@@ -90,7 +89,7 @@ def fields_text(fields: dict[str, object]) -> str:
 
 def visible(text: str) -> str:
     """Return a text in which nothing is hidden but a terminal's colours: other controls have a sign of their own."""
-    return _UNSEEN.sub(_sign, _TERMINAL.sub("", text.replace("\r\n", "\n")))
+    return with_signs(_TERMINAL.sub("", text.replace("\r\n", "\n")))
 
 
 def elapsed(span: timedelta) -> str:
@@ -114,13 +113,6 @@ def _time(at: datetime, look: Look) -> SafeString:
     if look.since is None:
         return time_element(at, "", look.viewer)
     return format_html('<time datetime="{}">{}</time>', wire_text(at), elapsed(at - look.since))
-
-
-def _sign(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else f"\\u{code:04x}"
 
 
 def _with_marks(text: str, pattern: re.Pattern[str] | None) -> SafeString:

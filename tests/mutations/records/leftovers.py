@@ -11,6 +11,10 @@ FORM = "tests/scheduler/dashboard/test_job_form.py::"
 ALL_AT_ONCE = "tests/scheduler/api/test_schedules.py::test_all_that_is_wrong_with_a_schedule_is_said_at_once"
 SUGGESTIONS = "tests/scheduler/api/test_suggestions.py::"
 MISSPELLED = SUGGESTIONS + "test_a_job_that_is_misspelled_is_told_by_the_keys_that_the_caller_may_read"
+UNSEEN = (
+    "tests/scheduler/dashboard/test_markup.py::"
+    "test_nothing_that_a_caller_wrote_hides_or_turns_around_what_stands_beside_it"
+)
 CLOCK = "scheduler/services/clock_set_back.py"
 
 RECORDS = [
@@ -197,5 +201,21 @@ RECORDS = [
         old="  CRONIQ_SMTP_URL:\n",
         new="",
         red=["tests/deploy/test_facts.py::test_every_setting_of_a_server_reaches_it_through_a_compose_file"],
+    ),
+    Mutation(
+        name="left-pages-hide-nothing",
+        mechanism="What a caller wrote hides nothing on any page and turns nothing around.",
+        file="croniq_site/settings.py",
+        old='    "croniq_site.unseen.ShowUnseen",\n',
+        new="",
+        red=[UNSEEN],
+    ),
+    Mutation(
+        name="left-forms-keep-what-is-unseen",
+        mechanism="A form sends back what was in it, also what one does not see.",
+        file="croniq_site/unseen.py",
+        old="part if number % 2 else with_signs(part)",
+        new="with_signs(part)",
+        red=[UNSEEN],
     ),
 ]

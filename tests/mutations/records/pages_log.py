@@ -71,7 +71,7 @@ RECORDS = [
         name="pages-log-controls-are-shown",
         mechanism="Controls and what turns a text around are shown as signs and not obeyed.",
         file=LOOKS,
-        old="    return _UNSEEN.sub(_sign, ",
+        old="    return with_signs(",
         new="    return (",
         red=[
             LINES + "test_what_a_terminal_would_obey_is_taken_out_or_shown",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -10,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.contrib.staticfiles import finders
 
-from scheduler.models import Job
+from scheduler.models import Job, Run
 from tests.factories import (
     AlertExemptionFactory,
     AlertFactory,
@@ -33,6 +34,8 @@ from tests.scheduler.dashboard.markup import Page
 pytestmark = pytest.mark.django_db
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{ 7|add:7 }}"
+HIDDEN = "\u202egpj.exe\x1b[8m\x9b\u2066"
+"""Turned around it is an .exe that ends like a picture; and a terminal hides what follows."""
 KEY = "x:<img src=x onerror=alert(3)>'\""
 
 
@@ -127,6 +130,38 @@ def test_nothing_that_a_caller_wrote_becomes_markup(operator, pages):
         assert not page.all("img", src="x"), name
         assert not page.all("b", class_=""), name
         assert "alert(" in page.text or name in ("missing", "refused", "search", "filtered"), name
+
+
+def test_nothing_that_a_caller_wrote_hides_or_turns_around_what_stands_beside_it(
+    operator, admin_client, monkeypatch, request
+):
+    monkeypatch.setattr(sys.modules[__name__], "EVIL", HIDDEN)
+    pages = request.getfixturevalue("pages")
+    seen = set()
+    for name, path in pages.items():
+        page = operator.get(path).content.decode()
+        fields = "".join(re.findall(r"<textarea.*?</textarea>|<input[^>]*>|<option[^>]*>", page, re.DOTALL))
+        page = re.sub(r"<textarea.*?</textarea>|<(?:input|option)[^>]*>", "", page, flags=re.DOTALL)
+        assert not re.search("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]", page), name
+        if r"\u202egpj.exe␛[8m\u009b\u2066" in page:
+            seen.add(name)
+        if name == "job form":
+            assert HIDDEN in fields  # it is sent back as it was
+    assert {
+        "job",
+        "run",
+        "letter",
+        "letters",
+        "runner",
+        "missed of a job",
+        "alerts",
+        "audit",
+        "calendars",
+    } <= seen
+    run = Run.objects.get(verdict="dead", attempt=2)
+    page = admin_client.get(f"/admin/scheduler/run/{run.pk}/change/", follow=True).content.decode()
+    assert r"\u202egpj" in page
+    assert "\u202e" not in page
 
 
 def test_no_page_has_inline_script_or_style_or_another_host(operator, client, pages):
