@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db import connection, transaction
 from django.test import override_settings
 from django_tasks import task
 
@@ -51,6 +52,31 @@ def broken(kind: str) -> object:
             raise SystemExit(3)
         case _:
             return boom()
+
+
+@task
+def leave(what: str) -> None:
+    """Leave the database's connection as no task should."""
+    connection.ensure_connection()
+    connection.close_at = None  # as with CONN_MAX_AGE = None
+    match what:
+        case "transaction":
+            connection.cursor().execute("BEGIN")
+        case "atomic":
+            transaction.atomic().__enter__()
+        case "autocommit":
+            transaction.set_autocommit(False)
+        case "closed":
+            connection.connection.close()
+
+
+@task
+def look() -> bool:
+    """Whether the task is in no transaction."""
+    connection.ensure_connection()
+    if connection.vendor == "sqlite":
+        return not (connection.in_atomic_block or connection.connection.in_transaction)
+    return not (connection.in_atomic_block or connection.connection.info.transaction_status)
 
 
 @task

@@ -45,6 +45,8 @@ def test_a_result_has_the_task_as_it_was_enqueued(depot):
     assert found.task == enqueued.task
     assert (found.status, found.args, found.enqueued_at is not None) == (TaskResultStatus.READY, ["x"], True)
     assert tasks.send.get_result(tasks.send.enqueue().id).task == tasks.send
+    whole = tasks.pack.using(priority=5.0)  # which Django lets pass
+    assert tasks.pack.get_result(whole.enqueue().id).task == whole
 
 
 def test_run_after_is_the_instant_at_which_the_run_falls_due(depot):

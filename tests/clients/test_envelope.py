@@ -30,10 +30,12 @@ def test_the_result_is_that_of_the_last_attempt_and_lines_of_others_are_none():
     lines = [
         {"attempt": 1, "message": "boom", "fields": {"django_task": "error", "exception": "builtins.ValueError"}},
         {"attempt": 2, "message": "17", "fields": None},
-        {"attempt": 2, "message": "[5]", "fields": {"django_task": "result"}},
+        # Of a worker that was deposed meanwhile by another of its name.
+        {"attempt": 2, "message": "[4]", "fields": {"django_task": "result", "django_task_attempt": "1"}},
+        {"attempt": 2, "message": "[5]", "fields": {"django_task": "result", "django_task_attempt": "2"}},
     ]
     assert result_in(lines, 2) == [5]
-    assert result_in(lines, 1) is None
+    assert result_in(lines, 3) is None
     assert [error.exception_class for error in errors_in(lines)] == [ValueError]
 
 

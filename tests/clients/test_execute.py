@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,8 @@ from croniq_runner._options import LogWriterOptions
 from croniq_tasks.compat import TaskResult, TaskResultStatus, task_finished, task_started
 from croniq_tasks.envelope import MOST_RESULT_CHARACTERS, Call, RefusedCall, told
 from croniq_tasks.identity import worker_name
-from croniq_tasks.worker import Worker, _execute
+from croniq_tasks.worker import Worker, _execute, _execute_apart
+from django.db import connection
 
 from tests import clients
 from tests.clients import depot as tasks
@@ -77,6 +79,17 @@ def test_a_receiver_that_fails_is_no_fault_of_the_task(caplog):
     assert [record.exc_info[0] for record in caplog.records if record.levelno == logging.ERROR] == [LookupError] * 2
 
 
+@pytest.mark.django_db(transaction=True)  # or the test's own transaction has SQLite's lock
+@pytest.mark.parametrize("what", ["transaction", "atomic", "autocommit", "closed", "nothing"])
+def test_what_a_task_leaves_open_the_next_one_is_not_in(what):
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(_execute_apart, object, begun(tasks.leave, what)).result() is None
+        after = begun(tasks.look)
+        thread.submit(_execute_apart, object, after).result()
+        thread.submit(lambda: connection.close()).result()
+    assert (after.errors, after.return_value) == ([], True)
+
+
 def test_who_hears_that_a_task_failed_finds_its_exception():
     found: list[object] = []
 
@@ -97,10 +110,10 @@ def test_a_result_is_told_again_until_a_server_that_restarts_takes_it(depot, wir
     monkeypatch.setattr("croniq_tasks.api.PATIENCE_SECONDS", -1)  # which is of who enqueues
     worker = Worker(depot(allow_insecure_http=True), ["default"], concurrency=1, runner_id="w")
     wire.faults = [503, httpx.ReadError("cut"), {"accepted": 1}]
-    run = SimpleNamespace(execution_id="some-run", runner_id="w")
+    run = SimpleNamespace(execution_id="some-run", runner_id="w", attempt=3)
     assert asyncio.run(worker._tell(run, "info", "[1]", {"django_task": "result"}))
     assert wire.paths == ["POST /v1/work/some-run/events"] * 3
-    fields = {"django_task": "result", "runner_id": "w"}
+    fields = {"django_task": "result", "runner_id": "w", "django_task_attempt": "3"}
     assert [json.loads(body) for body in wire.bodies] == [[{"level": "info", "message": "[1]", "fields": fields}]] * 3
 
 

@@ -14,6 +14,7 @@ from croniq_tasks.compat import InvalidTask, Task, TaskError
 
 FIELD = "django_task"
 """The key of the metadata, and of the fields of our log lines."""
+ATTEMPT = "django_task_attempt"
 MOST_RESULT_CHARACTERS = 60_000
 """Croniq cuts a log line at 64 KiB; what is longer belongs into a store of the project's own."""
 
@@ -92,9 +93,14 @@ def result_line(value: Any) -> str:
 
 
 def result_in(lines: Iterable[Mapping[str, Any]], attempt: int) -> Any:
-    """Return what the attempt returned; None where its line is not there (any more)."""
+    """Return what the attempt returned; None where its line is not there (any more).
+
+    Croniq puts a line to the attempt that the runner has when it comes: what a worker says that another of its name has
+    deposed would be the other's, so the line has its attempt itself.
+    """
+    of_attempt = {FIELD: "result", ATTEMPT: str(attempt)}
     for line in lines:
-        if line["attempt"] == attempt and (line["fields"] or {}).get(FIELD) == "result":
+        if of_attempt.items() <= (line["fields"] or {}).items():
             return json.loads(line["message"])
     return None
 

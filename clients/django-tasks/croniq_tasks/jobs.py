@@ -24,7 +24,7 @@ class Naming:
 
     def job_key(self, queue: str, path: str, priority: int = 0) -> str:
         """A priority is a job's: a task that is enqueued with another one has another job."""
-        return f"{self.prefix}:{queue}:{path}" + (f"@{priority}" if priority else "")
+        return f"{self.prefix}:{queue}:{path}" + (f"@{int(priority)}" if priority else "")
 
     def queue_and_priority(self, job_key: str) -> tuple[str, int] | None:
         """What `job_key` made the key of; None for other jobs, those of schedules among them."""
@@ -54,7 +54,7 @@ class Naming:
             **DEFAULTS,
             "description": f"The Django task {path}, queue {queue}" + (f", priority {priority}." if priority else "."),
             **fields,
-            **({"priority": fields.get("priority", 0) + priority} if priority else {}),
+            **({"priority": fields.get("priority", 0) + int(priority)} if priority else {}),
             "job_key": self.job_key(queue, path, priority),
             "require": [self.capability(queue)],
             "tags": sorted({"django-task", *fields.get("tags", ())}),
@@ -70,6 +70,6 @@ class Naming:
             "job_key": self.schedule_key(name, call.path),
             "metadata": call.metadata(),
             # Also where it is none: the declaration may have had one, and a field that is left out stays.
-            "priority": fields.get("priority", 0) + priority,
+            "priority": fields.get("priority", 0) + int(priority),
             "tags": sorted({*job["tags"], self.schedules_tag}),
         }

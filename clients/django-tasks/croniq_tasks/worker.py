@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from croniq_runner import ExecutionContext, HandlerError, LogLevel, Runner, RunnerOptions
-from django.db import close_old_connections
+from django.db import connections
 from django.utils import timezone
 
 from croniq_tasks.backend import CroniqBackend, on_own_clock
@@ -32,7 +32,7 @@ from croniq_tasks.compat import (
     task_started,
 )
 from croniq_tasks.current import CurrentRun, running
-from croniq_tasks.envelope import FIELD, MOST_RESULT_CHARACTERS, Call, RefusedCall, result_line, storable, told
+from croniq_tasks.envelope import ATTEMPT, FIELD, MOST_RESULT_CHARACTERS, Call, RefusedCall, result_line, storable, told
 
 log = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ class Worker:
         with self._log.open_for(context):
             inside = contextvars.copy_context()
             inside.run(running.set, run)
-            failed = await _to_its_end(self._in_thread(inside.run, _execute, type(self._backend), result))
+            failed = await _to_its_end(self._in_thread(inside.run, _execute_apart, type(self._backend), result))
         # What the task has logged comes first.
         await context.log_writer.flush()
         if failed is None:
@@ -214,7 +214,8 @@ class Worker:
     async def _tell(self, context: ExecutionContext, level: str, message: str, fields: dict[str, str]) -> bool:
         """Write the line that the result is read from; return False where the run's log is full. The SDK's writer drops
         what a server that restarts does not take; then a run without its result would be a success."""
-        line = {"level": level, "message": message, "fields": {**fields, "runner_id": context.runner_id}}
+        whose = {"runner_id": context.runner_id, ATTEMPT: str(context.attempt)}
+        line = {"level": level, "message": message, "fields": {**fields, **whose}}
         path = f"/v1/work/{context.execution_id}/events"
         # For as long as it takes: a task that has done its work must not fail for an outage at its end.
         answer = await self._in_thread(partial(self._backend.api.post, path, [line], patience=math.inf))
@@ -253,10 +254,30 @@ async def _to_its_end(executed: asyncio.Future) -> BaseException | None:
     return executed.result()
 
 
+def _execute_apart(sender: type[CroniqBackend], result: TaskResult) -> BaseException | None:
+    _leave_nothing_open()
+    try:
+        return _execute(sender, result)
+    finally:
+        _leave_nothing_open()
+
+
+def _leave_nothing_open() -> None:
+    """As Django's own `close_old_connections`, and more: threads live long, and in a transaction that one task has left
+    open, with `CONN_MAX_AGE`, the writes of all that follow would be lost."""
+    for connection in connections.all(initialized_only=True):
+        try:
+            connection.close_if_unusable_or_obsolete()
+            connection.rollback()
+        except Exception:  # an atomic block that nobody has left, or a driver's connection that somebody has closed
+            with contextlib.suppress(Exception):
+                connection.close()
+            del connections[connection.alias]
+
+
 def _execute(sender: type[CroniqBackend], result: TaskResult) -> BaseException | None:
-    """In a thread of its own. Returns what the function raised; also what cannot be told as JSON is an error. What a
+    """Returns what the function raised; also what cannot be told as JSON is an error. What a
     receiver of the signals raises is logged and no fault of the task's."""
-    close_old_connections()
     failed: BaseException | None = None
     task_started.send_robust(sender=sender, task_result=result)
     try:
@@ -275,7 +296,6 @@ def _execute(sender: type[CroniqBackend], result: TaskResult) -> BaseException |
         _finish(sender, result, TaskResultStatus.FAILED)  # here, where receivers find the exception in sys.exc_info()
     else:
         _finish(sender, result, TaskResultStatus.SUCCESSFUL)
-    close_old_connections()
     return failed
 
 
