@@ -85,7 +85,7 @@ def _take_over(runner: Runner, current: RunnerInstance, by_instance: str, now: d
     if not deposed:
         raise IntegrityError("somebody else deposed it first")  # `admit` looks again
     lost = let_go([current.pk], now)
-    Runner.objects.filter(pk=runner.pk).update(takeovers=F("takeovers") + 1)
+    Runner.objects.filter(pk=runner.pk).update(takeovers=F("takeovers") + 1, last_poll_at=now)
     events = [
         _event(
             "runner.takeover",

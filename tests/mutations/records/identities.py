@@ -37,4 +37,15 @@ RECORDS = [
         new="return attempt",
         red=[LATE + "test_the_words_of_an_owner_frozen_past_its_lease_count_for_nothing"],
     ),
+    Mutation(
+        name="newcomer-back-is-online",
+        mechanism="A runner whose process was started anew is online from its first poll on, not from its second.",
+        file="scheduler/services/identity.py",
+        old=", last_poll_at=now)\n    events",
+        new=")\n    events",
+        red=[
+            "tests/scheduler/edge/test_identity.py::"
+            "test_a_runner_that_comes_back_as_another_process_is_online_from_its_first_poll_on"
+        ],
+    ),
 ]

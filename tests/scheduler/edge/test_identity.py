@@ -175,6 +175,14 @@ def test_polls_are_noted_to_the_second_and_changes_at_once(now):
     assert Runner.objects.get().capabilities == ["gpu"]
 
 
+def test_a_runner_that_comes_back_as_another_process_is_online_from_its_first_poll_on(now):
+    principal = principal_of(ApiClientFactory())
+    open_poll(PollRequest("r1", "i1"), principal, now)
+    back = now + timedelta(minutes=3)
+    open_poll(PollRequest("r1", "i2"), principal, back)
+    assert Runner.objects.get().last_poll_at == back
+
+
 def listing(instance, entry) -> tuple[PollRequest, Principal]:
     request = PollRequest(instance.runner.runner_id, instance.instance_id, listed={entry.run_id: str(entry.run_id)})
     return request, principal_of(instance.runner.client)
