@@ -12,11 +12,15 @@ from django.db import connection
 
 from calendars.queries.versions import rule_versions
 from croniq_site.kernel.migrated import pending_migrations
-from scheduler.models import DeadLetter, Maintenance
+from scheduler.models import Maintenance
 from scheduler.queries import takers
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.trouble import Pulse, pulse, troubles
 from scheduler.queries.upkeep import kept_for, sqlite_file
+from scheduler.sql.gauges import letters_and_silent_channels
+
+CHANNEL_FAILURES = 5
+"""An alert channel that has not answered so many attempts, for some minutes, is a problem: alerts arrive nowhere."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,16 @@ def diagnostics(now: datetime, croniq_version: str, seen: Pulse | None = None) -
         *troubles(now, seen),
         *takers.sentences(now),
     ]
+    letters, silent = letters_and_silent_channels(CHANNEL_FAILURES)
+    if silent:
+        problems.append(f"Alert channels that do not answer: {silent}. The page Alerts says which, and why.")
     file = sqlite_file()
     return Diagnostics(
         versions=versions,
         pending_migrations=[],
         processes=processes,
         maintenance=current_maintenance(),
-        dead_letters=DeadLetter.objects.count(),
+        dead_letters=letters,
         retention=list(kept_for()),
         advice=[] if file is None else list(file.advice()),
         problems=problems,

@@ -40,6 +40,11 @@ WAITING = """
 SELECT lane_id, count(*) FROM scheduler_queueentry WHERE state = 0 AND available_at <= %s GROUP BY lane_id
 """
 
+LETTERS_AND_CHANNELS = """
+SELECT (SELECT count(*) FROM scheduler_deadletter),
+    (SELECT count(*) FROM scheduler_alertchannel WHERE deleted_at IS NULL AND failures >= %s)
+"""
+
 # Of a limited job's gated run nothing is late: it waits for its turn. What never was attempted and is due later is a
 # planned fire, unless somebody asked for it: then it waits since that.
 JOBS = """
@@ -118,6 +123,12 @@ def due_unclaimed(now: datetime) -> int:
 
 def oldest_waiting_at() -> datetime | None:
     return instant_of(_rows(OLDEST)[0][0])
+
+
+def letters_and_silent_channels(failures: int) -> tuple[int, int]:
+    """Count the letters that are kept, and the alert channels that have not answered ``failures`` attempts or more."""
+    letters, channels = _rows(LETTERS_AND_CHANNELS, failures)[0]
+    return letters, channels
 
 
 def waiting_by_lane(now: datetime) -> dict[int, int]:

@@ -117,6 +117,14 @@ RECORDS = [
         red=[ATTACKED + "test_a_fire_that_becomes_a_run_while_somebody_looks_is_still_late"],
     ),
     Mutation(
+        name="alert-channel-silent-is-told",
+        mechanism="An alert channel that does not answer is told by the doctor: whoever relies on it hears nothing.",
+        file="scheduler/queries/diagnostics.py",
+        old="    if silent:\n",
+        new="    if False:\n",
+        red=["tests/scheduler/api/test_diagnostics.py::test_the_api_and_the_doctor_tell_the_same"],
+    ),
+    Mutation(
         name="alert-exemption-of-a-second",
         mechanism="An exemption that would be over when it begins is refused, not a fault.",
         file="scheduler/services/alerts/exemptions.py",
