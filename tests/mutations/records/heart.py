@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutations.record import Mutation
+from tests.mutations.record import Edit, Mutation
 
 CONFORMANCE = "tests/scheduler/conformance/"
 GUARDS = CONFORMANCE + "test_guards.py::test_a_write_that_finds_something_else_than_was_locked_changes_nothing"
@@ -254,5 +254,34 @@ RECORDS = [
         ".filter(state=State.READY)",
         "tests/scheduler/budgets/test_admit.py"
         "::test_runs_that_were_claimable_when_tenants_were_first_limited_wait_for_slots",
+    ),
+    Mutation(
+        name="a-success-writes-no-second-verdict",
+        mechanism="A run that has a verdict is not completed.",
+        edits=[
+            Edit(
+                "scheduler/sql/postgresql.py",
+                "    WHERE r.id = d.run_id AND r.verdict IS NULL\n",
+                "    WHERE r.id = d.run_id\n",
+            ),
+            Edit("scheduler/sql/sqlite.py", 'WHERE r.id = d.run_id AND r.verdict IS NULL",', 'WHERE r.id = d.run_id",'),
+        ],
+        red=[CONFORMANCE + "test_guards.py::test_a_success_writes_no_second_verdict"],
+    ),
+    _one(
+        "what-stops-has-no-deadline",
+        "A run that winds down does not time out once more.",
+        "scheduler/sql/locks.py",
+        '_locked("state = 3", "deadline_at"',
+        '_locked("state IN (3, 4)", "deadline_at"',
+        CONFORMANCE + "test_timeouts.py::test_what_stops_already_has_no_deadline",
+    ),
+    _one(
+        "drained-runners-have-nothing-for-new-jobs",
+        "Who saves a job is warned of what drained runners alone have.",
+        "scheduler/queries/runners.py",
+        "Runner.objects.filter(serves, last_poll_at__gte=since, drained_at__isnull=True)",
+        "Runner.objects.filter(serves, last_poll_at__gte=since)",
+        "tests/scheduler/api/test_jobs.py::test_a_requirement_that_no_live_runner_meets_is_warned_of",
     ),
 ]

@@ -129,6 +129,7 @@ def test_a_requirement_that_no_live_runner_meets_is_warned_of(api, now):
     RunnerFactory(capabilities=["gpu"], last_poll_at=now - minutes)
     RunnerFactory(capabilities=["tape"], last_poll_at=now - minutes - timedelta(microseconds=1))
     RunnerFactory(capabilities=["disk"], last_poll_at=now, client__tenant="acme")
+    RunnerFactory(capabilities=["gp"], last_poll_at=now, drained_at=now)
     client = api()
     job = {"job_key": "a:b", "require": ["disk", "gp", "gpu", "tape"]}
     answer = client.post("/v1/jobs", job)

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from croniq_site.kernel.database import WRITE_BATCH_ROWS
 from scheduler.domain.transitions import State
+from scheduler.domain.work import Ack, AckStatus
 from scheduler.models import QueueEntry, Run
 from scheduler.services import admit, cancel, finish, queue, release, waiting
 from tests.factories import NOW, QueueEntryFactory
@@ -78,3 +79,12 @@ def test_a_write_that_finds_something_else_than_was_locked_changes_nothing(now, 
 )
 def test_no_transaction_writes_more_rows_than_one_may(most, rows_each):
     assert 100 <= most * rows_each <= WRITE_BATCH_ROWS
+
+
+@pytest.mark.parametrize("is_limited", [False, True])
+def test_a_success_writes_no_second_verdict(now, is_limited):
+    entry = QueueEntryFactory(**CLAIMED, job__max_concurrent=1 if is_limited else None)
+    Run.objects.filter(pk=entry.run_id).update(verdict="cancelled", problem="cancelled", finished_at=now, reason="mine")
+    finish.finish([Ack(entry.run_id, 2, entry.holder.runner.runner_id, AckStatus.SUCCESS)], now)
+    run = Run.objects.get(pk=entry.run_id)
+    assert (run.verdict, run.reason) == ("cancelled", "mine")

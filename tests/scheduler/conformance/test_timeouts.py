@@ -71,6 +71,14 @@ def test_the_last_attempt_that_times_out_is_dead_and_its_handler_winds_down(now,
     assert Run.objects.get(pk=entry.run_id).verdict == "dead"
 
 
+def test_what_stops_already_has_no_deadline(now):
+    """It has its verdict, and its handler winds down: to fail it once more would break the reaper at each pass."""
+    QueueEntryFactory(stopping=True)
+    before = everything()
+    assert time_out(now + timedelta(days=1), 10) == 0
+    assert everything() == before
+
+
 def test_deadlines_are_taken_oldest_first_and_no_more_than_asked_for(now):
     late = QueueEntryFactory(claimed=True, job__timeout_seconds=20)
     early = QueueEntryFactory(claimed=True, job__timeout_seconds=10)
