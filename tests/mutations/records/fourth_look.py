@@ -8,6 +8,7 @@ DELIVERY = "tests/scheduler/alerts/test_delivery.py::"
 ORDER = "tests/scheduler/alerts/test_order.py::"
 ALERT_PAGES = "tests/scheduler/dashboard/test_alerts.py::"
 REASONS = "tests/scheduler/dashboard/test_run_reasons.py::"
+CONDITIONS = "tests/scheduler/alerts/test_conditions.py::"
 EXPLAIN = "tests/scheduler/api/test_explain.py::"
 SENDER = "scheduler/services/alerts/deliver.py"
 WAITS = "scheduler/queries/waits.py"
@@ -113,5 +114,37 @@ RECORDS = [
         "if t.tenant in (None, tenant) and t.is_drained))",
         "if t.is_drained))",
         EXPLAIN + "test_runners_that_are_drained_take_nothing",
+    ),
+    _one(
+        "nothing-that-is-over-takes-too-long",
+        "A run that is over and whose handler winds down takes no longer than expected.",
+        "scheduler/queries/alert_conditions.py",
+        "state__in=[3, 4], state=QueueEntry.State.CLAIMED, claimed_at",
+        "state__in=[3, 4], claimed_at",
+        CONDITIONS + "test_a_run_that_takes_longer_than_expected_is_told_while_it_runs_and_when_it_has_ended",
+    ),
+    _one(
+        "what-waits-for-a-slot-is-not-missed",
+        "A due run of a limited job that waits for its turn is no fire that did not start.",
+        "scheduler/queries/alert_conditions.py",
+        "state__in=[0, 1, 2], state=QueueEntry.State.READY",
+        "state__in=[0, 1, 2]",
+        CONDITIONS + "test_a_due_run_that_nobody_takes_is_told_after_its_grace",
+    ),
+    _one(
+        "some-jobs-with-letters-are-named",
+        "An alert about letters names so many of their jobs, those with most.",
+        "scheduler/queries/alert_conditions.py",
+        "key=lambda item: (-item[1], item[0]))[:MOST_NAMED]",
+        "key=lambda item: (-item[1], item[0]))",
+        CONDITIONS + "test_of_many_jobs_with_letters_those_with_most_are_named",
+    ),
+    _one(
+        "flapping-tells-the-takeovers-of-its-window",
+        "An alert about a runner that flaps counts the takeovers of the last minutes alone.",
+        "scheduler/queries/alert_conditions.py",
+        "deposed_at__gt=now - FLAPPING_WINDOW, runner__runner_id__in",
+        "deposed_at__isnull=False, runner__runner_id__in",
+        CONDITIONS + "test_a_runner_that_flaps_is_told_to_the_rules_of_its_tenant",
     ),
 ]

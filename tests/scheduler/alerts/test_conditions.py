@@ -9,7 +9,8 @@ import pytest
 from runners.models import RunnerInstance
 from runners.services.audit import SYSTEM
 from scheduler.domain.work import Ack, AckStatus
-from scheduler.models import Alert, AlertRule, DeadLetter, QueueEntry, Run, Trigger
+from scheduler.models import Alert, AlertRule, DeadLetter, Job, QueueEntry, Run, Trigger
+from scheduler.queries import alert_conditions
 from scheduler.services.alerts import watch as watching
 from scheduler.services.alerts.watch import LOOK_EVERY, watch
 from scheduler.services.finish import finish
@@ -56,6 +57,7 @@ def test_a_run_that_takes_longer_than_expected_is_told_while_it_runs_and_when_it
     claimed("b:slow")
     claimed("a:theirs", job__tenant="other")
     QueueEntryFactory(job__job_key="a:waits")
+    QueueEntryFactory(job__job_key="a:stops", stopping=True)  # it is over
     watch(now + 10 * MINUTE)
     assert told() == []
     for minutes in (11, 12):
@@ -74,6 +76,8 @@ def test_a_due_run_that_nobody_takes_is_told_after_its_grace(now):
     entry = QueueEntryFactory(job__job_key="a:late")
     QueueEntryFactory(job=entry.job, available_at=now + MINUTE)
     QueueEntryFactory(job__job_key="a:paused", job__paused_at=now)
+    # Of a limited job nothing is late: it waits for its turn.
+    QueueEntryFactory(job__job_key="a:gated", job__max_concurrent=1, state=QueueEntry.State.GATED)
     watch(now + 5 * MINUTE)
     assert told() == []
     for minutes in (6, 7):
@@ -120,17 +124,27 @@ def test_letters_are_told_from_their_threshold_on_and_once_while_they_are_that_m
     assert DeadLetter.objects.count() == 3
 
 
+def test_of_many_jobs_with_letters_those_with_most_are_named(now, monkeypatch):
+    monkeypatch.setattr(alert_conditions, "MOST_NAMED", 1)
+    rule_of("dead_letters", now)
+    for key in ("a:b", "a:c", "a:c"):
+        DeadLetterFactory(job=Job.objects.filter(job_key=key).first() or JobFactory(job_key=key))
+    watch(now)
+    assert last().detail == {"letters": 3, "jobs": {"a:c": 2}}
+
+
 def test_a_runner_that_flaps_is_told_to_the_rules_of_its_tenant(now):
     rule_of("flapping", now)
     rule_of("flapping", now, tenant="other", channel__tenant="other")
     runner = RunnerFactory(runner_id="eve", client__tenant=None)
     for minute in range(3):
         RunnerInstanceFactory(runner=runner, deposed_at=now + minute * MINUTE)
+    RunnerInstanceFactory(runner=runner, deposed_at=now - 60 * MINUTE)  # long ago
     for minutes in (3, 4):
         watch(now + minutes * MINUTE)
     assert [(alert.tenant, alert.event) for alert in Alert.objects.all()] == [("default", "flapping")]
     assert last().detail == {"runner_id": "eve", "takeovers": 3}
-    assert RunnerInstance.objects.count() == 3
+    assert RunnerInstance.objects.count() == 4
     watch(now + 11 * MINUTE)
     assert told() == [("flapping", ""), ("recovered", "")]
 
