@@ -51,7 +51,10 @@ def test_the_versions_that_decide_are_shown(alive, database):
     lines = dict(line.split(maxsplit=1) for line in written.splitlines())
     assert (lines["tzdata"], lines["holidays"]) == (version("tzdata"), version("holidays"))
     assert lines["database"].lower().startswith(database)
-    assert (wrong, written.splitlines()[-1]) == ("", "All is well.")
+    assert (wrong, written.splitlines()[-1]) == (
+        "",
+        "The installation is well. Whether jobs fail or are late is on the page Now.",
+    )
 
 
 def test_a_process_that_is_not_there_or_silent_is_told(alive):

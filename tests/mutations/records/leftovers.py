@@ -218,4 +218,20 @@ RECORDS = [
         new="with_signs(part)",
         red=[UNSEEN],
     ),
+    Mutation(
+        name="left-doctor-says-what-it-judges",
+        mechanism="The doctor says that it is about the installation, and leads to where jobs are judged.",
+        file="templates/settings/_doctor.html",
+        old="{% url 'now' as now_url %}",
+        new="",
+        red=["tests/scheduler/dashboard/test_settings.py::test_the_doctor_says_on_its_page_what_it_says_elsewhere"],
+    ),
+    Mutation(
+        name="left-overlap-says-utc",
+        mechanism="The axis of Overlap says whose hours it shows.",
+        file="templates/dashboard/overlap.html",
+        old="{{ mark }}{% if forloop.first %} UTC{% endif %}",
+        new="{{ mark }}",
+        red=["tests/scheduler/dashboard/test_overlap.py::test_quiet_hours_are_said_in_words"],
+    ),
 ]

@@ -203,7 +203,10 @@ def test_quiet_hours_are_said_in_words(viewer, now):
     ran(job, MIDNIGHT + 11 * HOUR, takes=60)
     TriggerFactory(kind="once", every=None, anchor_at=None, run_at=now + 4 * HOUR, created_at=now - DAY)
     text = Page(viewer.get("/overlap")).text
-    assert "Quiet: 00:00 to 02:00 05:00 to 11:00 11:15 to 16:00 16:15 to 24:00" in text
+    # The day is UTC's, whatever the reader's zone: the field, the axis and the quiet times say so.
+    assert "Day, UTC" in text
+    assert "00:00 UTC 03:00 06:00" in text
+    assert "Quiet, UTC: 00:00 to 02:00 05:00 to 11:00 11:15 to 16:00 16:15 to 24:00" in text
     assert "02:00 UTC: 1 run at work" in text
     assert "16:00 UTC: 1 run to come" in text
 
@@ -258,7 +261,7 @@ def test_a_day_of_more_runs_than_are_read_is_counted(viewer, monkeypatch):
     assert "6 runs on Monday" in page.text
     assert "they are counted by the hour, not drawn one by one" in page.text
     assert "02:00 to 03:00 UTC: 1 run an hour, 1 failed" in page.text
-    assert "Quiet: 03:00 to 24:00" in page.text
+    assert "Quiet, UTC: 03:00 to 24:00" in page.text
     assert {"box-0", "box-1", "ops:job-0", "ops:job-1"} <= set(page.text.split())
 
 

@@ -19,6 +19,7 @@ from scheduler.api.views.site import installed_version
 from scheduler.queries.diagnostics import diagnostics
 from tests.factories import (
     ApiClientFactory,
+    DeadLetterFactory,
     HeartbeatFactory,
     JobFactory,
     LaneFactory,
@@ -326,4 +327,10 @@ def test_the_doctor_says_on_its_page_what_it_says_elsewhere(admin, now):
     seen = page.all("div", id="doctor")[0]["hx-get"]
     assert admin.get(seen, headers=HTMX).status_code == 204
     HeartbeatFactory(kind="reap", beat_at=now, tick_at=now)
-    assert "All is well." in Page(admin.get("/settings/doctor")).text
+    DeadLetterFactory()  # is for Now to say
+    answer = admin.get("/settings/doctor")
+    page = Page(answer)
+    assert "The installation is well." in page.text
+    assert "All is well" not in page.text
+    assert b'is said by <a href="/now">Now</a>' in answer.content
+    assert "Whether their jobs fail, are late or have dead letters" in page.text
