@@ -5,12 +5,13 @@ from __future__ import annotations
 import httpx
 import pytest
 from croniq_tasks import scheduled
+from croniq_tasks.compat import TaskResultDoesNotExist
 from croniq_tasks.management.commands import croniq_sync, croniq_worker
 from croniq_tasks.schedules import declared
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from scheduler.models import Job, Run, Trigger
+from scheduler.models import Job, QueueEntry, Run, Trigger
 from tests.clients import depot as tasks
 from tests.factories import CalendarFactory, JobFactory
 
@@ -84,6 +85,37 @@ def test_what_is_wrong_with_one_is_told_with_its_name_and_the_others_are_made(de
     assert zone.startswith(f"{KEY.format('default', 'report')}: Croniq refused: 400 timezone: ")
     assert Trigger.objects.get().job.job_key == KEY.format("good", "report")
     assert "depot-schedule:gone:a.b" in live(), "nothing is deleted by a declaration that is wrong"
+
+
+def test_a_result_whose_schedule_is_gone_does_not_exist(depot, capsys):
+    backend = depot()
+    scheduled("1m", args=[5])(tasks.pack)
+    sync(capsys)
+    run = Run.objects.first()
+    assert backend.get_result(str(run.pk)).args == [5]
+    declared.clear()
+    Run.objects.update(verdict="skipped", problem="skipped", finished_at=run.scheduled_for)  # what is over stays
+    QueueEntry.objects.all().delete()
+    sync(capsys, "--prune")
+    with pytest.raises(TaskResultDoesNotExist):
+        backend.get_result(str(run.pk))
+
+
+def test_what_another_has_deleted_meanwhile_is_gone_too(depot, wire, capsys):
+    depot()
+    scheduled("1h")(tasks.report)
+    sync(capsys)
+    declared.clear()
+    mine = wire.handle_request
+
+    def late(request: httpx.Request) -> httpx.Response:
+        if request.method == "DELETE":
+            mine(request)
+        return mine(request)
+
+    wire.handle_request = late
+    assert sync(capsys, "--prune") == []
+    assert live() == set()
 
 
 def test_a_priority_that_is_dropped_is_gone(depot, capsys):

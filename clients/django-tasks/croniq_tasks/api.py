@@ -64,9 +64,16 @@ class Api:
     def put(self, path: str, body: dict[str, Any]) -> Any:
         return self._ask("PUT", path, json=body)
 
-    def delete_job(self, job_key: str) -> None:
-        # What follows a # or ? would be no part of the path, and what stands before it may be another job's key.
-        self._ask("DELETE", f"/v1/jobs/{quote(job_key, safe='')}")
+    def delete_job(self, job_key: str) -> bool:
+        """Return False for one that is gone: another has deleted it, or this, and the answer was lost."""
+        try:
+            # What follows a # or ? would be no part of the path, and what stands before it may be another job's key.
+            self._ask("DELETE", f"/v1/jobs/{quote(job_key, safe='')}")
+        except CroniqRefused as refusal:
+            if refusal.status != 404:
+                raise
+            return False
+        return True
 
     def trigger(self, job_key: str, metadata: dict[str, Any], run_at: datetime | None = None) -> str:
         """Make one run, also where an answer is lost on its way; return its id. ``run_at`` (aware) None: due now."""

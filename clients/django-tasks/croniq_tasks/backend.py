@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from django.conf import settings
@@ -105,9 +106,15 @@ class CroniqBackend(BaseTaskBackend):
         return result
 
     def get_result(self, result_id: str) -> TaskResult:
-        execution = self._execution(result_id)
+        try:
+            # Who asks may have it from an address: nothing but an id may become a part of ours.
+            path = f"/v1/executions/{UUID(str(result_id))}"
+        except ValueError as error:
+            raise TaskResultDoesNotExist(result_id) from error
+        execution = self._found(result_id, path)
         # The call of a scheduled task is its job's.
-        metadata = execution["metadata"] or self.api.get(f"/v1/jobs/{execution['job_key']}")["metadata"]
+        job_path = f"/v1/jobs/{quote(execution['job_key'], safe='')}"
+        metadata = execution["metadata"] or self._found(result_id, job_path)["metadata"]
         try:
             call = Call.of(metadata)
             task = call.task(self.alias, *(self.naming.queue_and_priority(execution["job_key"]) or ()))
@@ -137,12 +144,10 @@ class CroniqBackend(BaseTaskBackend):
                     id="croniq_tasks.W001",
                 )
 
-    def _execution(self, run_id: str) -> dict[str, Any]:
+    def _found(self, run_id: str, path: str) -> dict[str, Any]:
+        """Return what is there of the run. Raises TaskResultDoesNotExist where it is gone."""
         try:
-            # Who asks may have it from an address: nothing but an id may become a part of ours.
-            return self.api.get(f"/v1/executions/{UUID(str(run_id))}")
-        except ValueError as error:
-            raise TaskResultDoesNotExist(run_id) from error
+            return self.api.get(path)
         except CroniqRefused as refusal:
             if refusal.status == 404:
                 raise TaskResultDoesNotExist(run_id) from refusal

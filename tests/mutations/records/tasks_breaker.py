@@ -129,8 +129,8 @@ RECORDS = [
         "ids-are-ids",
         "What is no id becomes no part of an address.",
         "backend.py",
-        "{UUID(str(run_id))}",
-        "{run_id}",
+        "{UUID(str(result_id))}",
+        "{result_id}",
         BACKEND + "test_what_is_no_id_is_asked_of_nobody",
     ),
     record(
@@ -220,5 +220,21 @@ RECORDS = [
         '(f"@{int(priority)}" if priority else "")',
         '(f"@{priority}" if priority else "")',
         BACKEND + "test_a_result_has_the_task_as_it_was_enqueued",
+    ),
+    record(
+        "results-of-deleted-jobs",
+        "A scheduled run whose job is gone has no result, which is said in the framework's words.",
+        "backend.py",
+        'self._found(result_id, job_path)["metadata"]',
+        'self.api.get(job_path)["metadata"]',
+        SYNC + "test_a_result_whose_schedule_is_gone_does_not_exist",
+    ),
+    record(
+        "deleted-by-another",
+        "What another sync has deleted already is no refusal.",
+        "api.py",
+        "            if refusal.status != 404:\n                raise\n            return False\n",
+        "            raise\n",
+        SYNC + "test_what_another_has_deleted_meanwhile_is_gone_too",
     ),
 ]

@@ -71,8 +71,8 @@ class Command(BaseCommand):
     def _prune(self, backend: CroniqBackend, kept: set[str]) -> None:
         for job in list(backend.api.pages("/v1/jobs", tag=backend.naming.schedules_tag)):
             # The tag is what the list is asked by; anybody may have given it to a job of his own.
-            if backend.naming.is_scheduled(job["job_key"]) and job["job_key"] not in kept:
-                backend.api.delete_job(job["job_key"])
+            is_gone = backend.naming.is_scheduled(job["job_key"]) and job["job_key"] not in kept
+            if is_gone and backend.api.delete_job(job["job_key"]):
                 self.stdout.write(f"{job['job_key']}: deleted")
 
 
