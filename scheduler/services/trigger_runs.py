@@ -30,6 +30,8 @@ from scheduler.services.wake import wake
 KEY_KEPT = timedelta(minutes=10)
 KEY_MOST_CHARACTERS = 200
 RETRY_AFTER_SECONDS = 5
+LONGEST_TURN = timedelta(hours=1)
+"""No request waits so long for the lock of its job."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +136,12 @@ def queue_depth(job: Job, now: datetime) -> int:
 def _due(job: Job, now: datetime) -> QuerySet[QueueEntry]:
     # Requests take turns by the job's lock and may wait for it: one whose `now` is older than that of the one before
     # must see its run all the same. A run that was let wait no sooner than at its instant was due by then; one that was
-    # asked for later, or backs off, waits since before it.
+    # asked for later, or backs off, waits since before it; there may be many of those, and none is read here.
     return QueueEntry.objects.filter(
         Q(available_at__lte=now) | Q(waits_since__gte=F("available_at")),
         job=job,
         state__in=QueueEntry.WAITING,
+        available_at__lte=now + LONGEST_TURN,
     ).exclude(state=QueueEntry.State.HELD)
 
 

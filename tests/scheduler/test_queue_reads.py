@@ -45,6 +45,11 @@ def test_a_trigger_counts_what_its_own_job_has_waiting(job, now):
         assert whole(plans_of(lambda more=asked: trigger_run("demo:job", now, **more))) == []
 
 
+def test_what_is_due_is_counted_without_a_look_at_what_is_asked_for_later(job, now):
+    (plan,) = plans_of(lambda: queue_depth(job, now))
+    assert re.search(r"job_id=\? AND available_at<\?|Index Cond: .*available_at <=", plan), plan
+
+
 @pytest.mark.parametrize(
     "ask",
     [
