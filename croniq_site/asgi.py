@@ -33,6 +33,9 @@ _log = logging.getLogger(__name__)
 
 PAGE_THREADS = 8
 """Requests that Django answers at a time, each with its own connection to the database."""
+PROBE = "/version"
+"""Whoever kills servers that do not answer asks this, which asks no database. It has a thread of its own: a database
+that hangs, and all other threads with it, costs no server."""
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
@@ -81,7 +84,8 @@ class Application:
         # Django reads as much as the header says: nothing at all of a body that came in chunks, without one.
         kept = [(name, value) for name, value in scope["headers"] if name not in _FRAMING]
         headers = [*kept, (b"content-length", str(len(body)).encode())]
-        ask = partial(self._pages, {**scope, "headers": headers}, receive_whole)
+        pages = self._probes if scope["path"] == PROBE else self._pages
+        ask = partial(pages, {**scope, "headers": headers}, receive_whole)
         if scope["path"].endswith(PATH_END):
             await self.tails.answer(self.edge.pool, header(scope, b"cookie"), receive, send, ask)
         else:
@@ -109,11 +113,15 @@ class Application:
 
     def _open_pages(self) -> None:
         self._connections: list[BaseDatabaseWrapper] = []
-        self._pages = WSGIMiddleware(self._django, workers=PAGE_THREADS, send_queue_size=0)
-        self._pages.executor.shutdown(wait=False)
-        self._pages.executor = ThreadPoolExecutor(
-            PAGE_THREADS, thread_name_prefix="croniq-pages", initializer=self._enter_thread
+        self._pages, self._probes = self._django_in(PAGE_THREADS), self._django_in(1)
+
+    def _django_in(self, threads: int) -> WSGIMiddleware:
+        application = WSGIMiddleware(self._django, workers=threads, send_queue_size=0)
+        application.executor.shutdown(wait=False)
+        application.executor = ThreadPoolExecutor(
+            threads, thread_name_prefix="croniq-pages", initializer=self._enter_thread
         )
+        return application
 
     def _enter_thread(self) -> None:
         connection = connections[DEFAULT_DB_ALIAS]
@@ -123,7 +131,8 @@ class Application:
 
     def _close_pages(self) -> None:
         # Not waited for: a page that hangs must not keep the process from ending.
-        self._pages.executor.shutdown(wait=False, cancel_futures=True)
+        for pages in (self._pages, self._probes):
+            pages.executor.shutdown(wait=False, cancel_futures=True)
         for connection in self._connections:
             if not connection.in_atomic_block:
                 connection.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import tempfile
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -11,6 +13,9 @@ from urllib.parse import quote
 from django.db import connection
 
 from croniq_site.kernel.errors import Conflict, InvalidInput
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
+"""What a file system without hard links says, such as that of a stick or of many a network's share."""
 
 
 def back_up(target: Path) -> int:
@@ -23,18 +28,16 @@ def back_up(target: Path) -> int:
     source = Path(connection.settings_dict["NAME"])
     if target.exists() or target.is_symlink():
         raise _exists(target)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        # Mode 0600, and a name of its own: in a container the next process has the number of one that was killed.
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     except OSError as error:
         raise InvalidInput.of("target", f"{target} cannot be written: {error.strerror}.") from None
+    os.close(descriptor)
+    part = Path(name)
     try:
         _copy(source, part)
-        # A link fails where somebody has made the file meanwhile; a rename would replace it.
-        try:
-            os.link(part, target)
-        except FileExistsError:
-            raise _exists(target) from None
+        _name(part, target)
     finally:
         for leftover in (part, *(part.with_name(part.name + end) for end in ("-wal", "-shm", "-journal"))):
             with suppress(FileNotFoundError):
@@ -59,6 +62,20 @@ def _copy(source: Path, part: Path) -> None:
     if faults:
         raise Conflict(f"The copy is not sound, nor then is {source}: {'; '.join(faults[:5])}.", code="not_sound")
     _sync(part)
+
+
+def _name(part: Path, target: Path) -> None:
+    # A link fails where somebody has made the file meanwhile; a rename would replace it.
+    try:
+        os.link(part, target)
+    except FileExistsError:
+        raise _exists(target) from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if target.exists():
+            raise _exists(target) from None
+        part.rename(target)
 
 
 def _exists(target: Path) -> Conflict:

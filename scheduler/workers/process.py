@@ -8,9 +8,12 @@ from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
+from django.core.management.base import CommandError
+
 from croniq_site.kernel import tracing
 from croniq_site.kernel.clock import Clock, DatabaseClock
 from croniq_site.kernel.loop import run_loop
+from croniq_site.kernel.migrated import require_migrated
 from croniq_site.kernel.service_manager import ServiceManager
 from croniq_site.kernel.stop import StopToken
 from runners.services.heartbeats import beat, end_heartbeat, start_heartbeat
@@ -19,6 +22,14 @@ _log = logging.getLogger(__name__)
 
 Pass = Callable[[datetime], float]
 """One pass at an instant; returns the seconds until the next one. Zero: there was more to do than one pass does."""
+
+
+def _refuse_other_tables() -> None:
+    """End the process where the database, which was away at its start, is not for this version, or not yet."""
+    try:
+        require_migrated(waits=True)
+    except CommandError as refusal:
+        raise SystemExit(str(refusal)) from None
 
 
 class Worker:
@@ -55,6 +66,7 @@ class Worker:
     def step(self) -> float:
         """One pass with the sign of life after it: the row tells of passes that did their work, not of intentions."""
         if self._process_id is None:
+            _refuse_other_tables()
             self._process_id = start_heartbeat(self.kind, self.clock.now())
         with tracing.live("croniq.tick"):
             pause = self.work(self.clock.now())

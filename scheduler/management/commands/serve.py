@@ -109,6 +109,10 @@ class Command(BaseCommand):
             stop.stop()
             alive.join(timeout=1)
             tracing.end()
+        if alive.is_alive():
+            # A database that hangs keeps this thread, and others, for as long as it likes; nobody waits for them now.
+            self.stdout.flush()
+            os._exit(0)
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)

@@ -49,15 +49,16 @@ def move(url: str, now: datetime, say: Callable[[str], None], *, batch: int = BA
     lock = take_the_only_server()
     try:
         _refuse_writers(now)
+        version = _version()
         with connected(url) as target, _snapshot() as source:
-            moved = _move(source, target, say, batch)
+            moved = _move(source, target, say, batch, version)
     finally:
         lock.close()
     begin_maintenance(now, SYSTEM, MOVED)
     return moved
 
 
-def _move(source: sqlite3.Connection, target: Target, say: Callable[[str], None], batch: int) -> Moved:
+def _move(source: sqlite3.Connection, target: Target, say: Callable[[str], None], batch: int, version: int) -> Moved:
     tables = all_tables()
     path = str(Path(connection.settings_dict["NAME"]).resolve())
     migrations = set(source.execute("SELECT app, name FROM django_migrations"))
@@ -78,7 +79,8 @@ def _move(source: sqlite3.Connection, target: Target, say: Callable[[str], None]
             )
         total += here[0]
     say(f"{total} rows are the same on both sides.")
-    target.finish(tables, dict(source.execute("SELECT name, seq FROM sqlite_sequence")))
+    highest = dict(source.execute("SELECT name, seq FROM sqlite_sequence"))
+    target.finish(tables, highest, lambda: _refuse_written(version))
     return Moved(len(tables), total, copied)
 
 
@@ -103,6 +105,22 @@ def _copy(source: sqlite3.Connection, target: Target, table: Table, batch: int) 
             ) from None
         last = rows[-1][0]
         yield len(rows)
+
+
+def _refuse_written(version: int) -> None:
+    """A worker that was started meanwhile, say: the snapshot shows nothing of it, nor would the target."""
+    if _version() != version:
+        raise Conflict(
+            "Something has written to this database since the move began. Stop it and ask for the move again.",
+            code="written",
+        )
+
+
+def _version() -> int:
+    """A number that is another after each commit of anybody else's."""
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA data_version")
+        return cursor.fetchone()[0]
 
 
 def _digest(source: sqlite3.Connection, table: Table) -> tuple[int, str]:

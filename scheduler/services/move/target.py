@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ MOVE = 0x4D4F5645
 LOCK_TIMEOUT = "30s"
 """A move that was killed a moment ago still holds it until the server notices."""
 ROWS_AT_A_TIME = 5_000
+_NO_URL = "--to is a URL such as postgres://USER:PASSWORD@HOST:PORT/NAME (in a password @ is %40, / is %2F, % is %25)."
 _MARKER = sql.Identifier(UNFINISHED_MOVE)
 _FOREIGN_KEYS = """
 SELECT c.conrelid::regclass::text, quote_ident(c.conname), pg_get_constraintdef(c.oid) FROM pg_constraint c
@@ -39,12 +40,13 @@ ORDER BY 1, 2
 def connected(url: str) -> Iterator[Target]:
     """Open the database that ``url`` names and keep other moves away from it. InvalidInput ``to``: it is no URL."""
     try:
-        if not url.startswith(("postgres://", "postgresql://")):
+        # The driver takes what follows the first @ for the host, and says so: the end of a password that has one.
+        if not url.startswith(("postgres://", "postgresql://")) or url.partition("?")[0].count("@") > 1:
             raise psycopg.ProgrammingError
         conninfo_to_dict(url)
     except psycopg.Error:
         # The URL may hold a password: it is not repeated.
-        raise InvalidInput.of("to", "--to is a URL such as postgres://USER:PASSWORD@HOST:PORT/NAME.") from None
+        raise InvalidInput.of("to", _NO_URL) from None
     try:
         connection = psycopg.connect(url, autocommit=True, options=f"-c lock_timeout={LOCK_TIMEOUT} -c timezone=UTC")
     except psycopg.OperationalError as error:
@@ -121,9 +123,13 @@ class Target:
             cursor.execute(f'SELECT {names} FROM "{table.name}" ORDER BY {table.key_order}')  # noqa: S608
             return digest(table.columns, cursor, plain_of_postgresql)
 
-    def finish(self, tables: list[Table], highest: dict[str, int]) -> None:
+    def finish(self, tables: list[Table], highest: dict[str, int], last_look: Callable[[], None]) -> None:
         """Make the foreign keys again, which checks all rows, go on with the numbers after ``highest`` of each table,
-        and let processes start here. Raises Conflict ``not_sound`` where a row refers to nothing."""
+        and let processes start here, unless ``last_look`` raises. Raises Conflict ``not_sound`` where a row refers to
+        nothing."""
+        # Statistics of empty tables would make slow plans until autovacuum comes by. Before the end and not after it:
+        # the source is silenced next, and whoever interrupts a move here can ask for it again.
+        self._connection.execute("ANALYZE")
         (keys,) = self._connection.execute(sql.SQL("SELECT foreign_keys FROM {}").format(_MARKER)).fetchone()
         try:
             with self._connection.transaction():
@@ -136,11 +142,10 @@ class Target:
                             "SELECT setval(pg_get_serial_sequence(%s, %s), %s, %s)",
                             [f'"{table.name}"', table.key.name, max(1, number), number > 0],
                         )
+                last_look()
                 self._connection.execute(sql.SQL("DROP TABLE {}").format(_MARKER))
         except psycopg.errors.ForeignKeyViolation as error:
             raise Conflict(f"A row refers to nothing: {error.diag.message_detail}", code="not_sound") from None
-        # Statistics of empty tables would make slow plans until autovacuum comes by.
-        self._connection.execute("ANALYZE")
 
     def _check_migrations(self, wanted: set[tuple[str, str]]) -> None:
         if not self._one("SELECT to_regclass('django_migrations') IS NOT NULL"):

@@ -5,6 +5,12 @@ from tests.mutations.record import Mutation
 SETTINGS, CONNECTIONS = "tests/site/test_settings.py::", "tests/site/test_connections.py::"
 ALONE, ADDITIVE = "tests/kernel/test_migrating.py::", "tests/schema/test_additive.py::"
 RETENTION, RETAINING = "tests/scheduler/workers/test_retention.py::", "scheduler/services/retention.py"
+HANGS = (
+    "tests/scheduler/edge/test_serve.py::"
+    "test_a_database_that_hangs_neither_hides_the_server_from_who_would_kill_it_nor_keeps_it_from_ending"
+)
+WORKERS = "tests/scheduler/workers/test_workers.py::"
+BACKUP, MOVE = (f"tests/scheduler/upkeep/test_{name}.py::" for name in ("backup", "move"))
 HEALTH, QUICKSTART = "tests/deploy/test_healthcheck.py::", "tests/e2e/test_quickstart.py::"
 READER = "croniq_site/configuration.py"
 MIGRATING, INDEXES = "croniq_site/kernel/migrating.py", "croniq_site/kernel/indexes.py"
@@ -165,6 +171,60 @@ RECORDS = [
         "    if not over.exists():\n        return 0\n",
         "    return 0\n",
         RETENTION + "test_sessions_go_when_they_are_over",
+    ),
+    _record(
+        "workers-look-when-the-database-is-back",
+        "A worker that waited for the database works on no tables of another version.",
+        "scheduler/workers/process.py",
+        "            _refuse_other_tables()\n",
+        "",
+        WORKERS + "test_a_worker_that_waited_for_the_database_does_not_work_on_tables_of_another_version",
+    ),
+    _record(
+        "backup-has-a-name-of-its-own",
+        "What a killed backup left keeps no other from its name, also where process numbers begin anew.",
+        "scheduler/services/backup.py",
+        '        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)\n',
+        '        name = str(target.with_name(f".{target.name}.{os.getpid()}.part"))\n'
+        "        descriptor = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)\n",
+        BACKUP + "test_what_a_killed_backup_left_keeps_no_other_from_that_name",
+        database="sqlite",
+    ),
+    _record(
+        "backup-where-there-are-no-links",
+        "A file system without hard links takes a backup.",
+        "scheduler/services/backup.py",
+        "        if error.errno not in _NO_LINKS:\n",
+        "        if True:\n",
+        BACKUP + "test_a_file_system_without_links_takes_a_backup_and_has_none_replaced",
+        database="sqlite",
+    ),
+    Mutation(
+        name="probes-have-a-thread-of-their-own",
+        mechanism="A server whose database hangs answers the probe by which it would be killed.",
+        file="croniq_site/asgi.py",
+        old='self._probes if scope["path"] == PROBE else self._pages',
+        new="self._pages",
+        database="postgresql",
+        realtime=[HANGS],
+    ),
+    Mutation(
+        name="servers-end-while-a-database-hangs",
+        mechanism="A server that is told to stop ends though its database hangs.",
+        file="scheduler/management/commands/serve.py",
+        old="        if alive.is_alive():\n",
+        new="        if False:\n",
+        database="postgresql",
+        realtime=[HANGS],
+    ),
+    Mutation(
+        name="move-notices-who-began-to-write",
+        mechanism="What a worker that was started during a move has written is not left behind without a word.",
+        file="scheduler/services/move/target.py",
+        old="                last_look()\n",
+        new="",
+        database="sqlite",
+        realtime=[MOVE + "test_what_was_written_since_an_interrupted_move_is_found_and_the_target_stays_shut"],
     ),
     _record(
         "dead-database-hosts-are-noticed",

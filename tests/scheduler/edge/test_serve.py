@@ -18,7 +18,9 @@ from pathlib import Path
 import httpx
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
+from croniq_site.asgi import PAGE_THREADS
 from croniq_site.kernel import migrated
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.errors import Conflict
@@ -31,6 +33,7 @@ from tests.factories import LaneFactory
 from tests.scheduler.edge.helpers import due_run
 from tests.support.database import database_url
 from tests.support.polling import poll_until
+from tests.support.races import Session
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -176,6 +179,34 @@ def test_a_killed_server_leaves_nothing_that_stops_the_next():
             assert httpx.post(f"{url}/v1/work/poll", json={}).status_code == 401
             process.send_signal(signal.SIGKILL)
             process.wait(10)
+
+
+@pytest.mark.realtime
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_hangs_neither_hides_the_server_from_who_would_kill_it_nor_keeps_it_from_ending(database):
+    if database != "postgresql":
+        pytest.skip("whoever reads SQLite waits for nobody")
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+    def waiters() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute(waiting)
+            return cursor.fetchone()[0]
+
+    def hang() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE runners_heartbeat IN ACCESS EXCLUSIVE MODE")
+
+    with Session() as database_admin, ThreadPoolExecutor(PAGE_THREADS + 4) as threads, serving() as (process, url):
+        assert httpx.get(f"{url}/ready", timeout=60).status_code in (200, 503)
+        database_admin.begin()
+        database_admin.run(hang)
+        probes = [threads.submit(httpx.get, f"{url}/ready", timeout=120) for _ in range(PAGE_THREADS + 4)]
+        poll_until(lambda: waiters() > PAGE_THREADS, 60, what="every thread and the heartbeat wait")
+        assert httpx.get(f"{url}/version", timeout=40).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(40) == 0
+        assert not any(probe.exception(60) is None and probe.result().is_success for probe in probes)
 
 
 @pytest.mark.realtime

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 import stat
 from datetime import timedelta
@@ -81,6 +83,36 @@ def test_nothing_is_replaced_also_what_appears_while_it_is_copied(tmp_path, monk
         back_up(target)
     assert target.read_text() == "another's"
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("sqlite_only")
+def test_what_a_killed_backup_left_keeps_no_other_from_that_name(tmp_path):
+    (tmp_path / f".copy.{os.getpid()}.part").write_text("half of it")  # of a container's last process, as this one is
+    back_up(tmp_path / "copy")
+    assert sqlite3.connect(tmp_path / "copy").execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("sqlite_only")
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP])
+def test_a_file_system_without_links_takes_a_backup_and_has_none_replaced(tmp_path, monkeypatch, code):
+    def no_links(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", no_links)
+    assert "checked" in back_up(tmp_path / "copy")
+    assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+    copies = backup._copy
+
+    def somebody_else_is_faster(source, part):
+        copies(source, part)
+        (tmp_path / "other").write_text("another's")
+
+    monkeypatch.setattr(backup, "_copy", somebody_else_is_faster)
+    with pytest.raises(CommandError, match="is there already"):
+        back_up(tmp_path / "other")
+    assert (tmp_path / "other").read_text() == "another's"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -28,6 +28,7 @@ from django.db.models import Model
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.ids import uuid7
 from croniq_site.kernel.migrated import UNFINISHED_MOVE
+from runners.models import Heartbeat
 from runners.services.clients import create_client, issue_key
 from scheduler.models import Job, Maintenance, Run, RunLog, Tally
 from scheduler.services.move import moving
@@ -39,6 +40,7 @@ from tests.schema.test_factories import ALL
 from tests.support.database import database_url
 from tests.support.polling import poll_until
 from tests.support.postgres import private_postgres
+from tests.support.races import Session
 
 ROOT = Path(__file__).resolve().parents[3]
 DAY = timedelta(days=1)
@@ -293,7 +295,20 @@ def test_what_was_written_since_an_interrupted_move_is_found_and_the_target_stay
         _move(target)
     assert _sql(target, "SELECT to_regclass(%s) IS NOT NULL", UNFINISHED_MOVE) == [(True,)]
     Run.objects.filter(pk=run.pk).update(duration_ms=0)
+    digests = Target.digest
+    with monkeypatch.context() as patch, Session() as worker:
+
+        def meanwhile(self, table):
+            if table.name == "scheduler_run":
+                worker.run(HeartbeatFactory)
+            return digests(self, table)
+
+        patch.setattr(Target, "digest", meanwhile)
+        with pytest.raises(CommandError, match="has written to this database since the move began"):
+            _move(target)
+    assert _sql(target, "SELECT to_regclass(%s) IS NOT NULL", UNFINISHED_MOVE) == [(True,)]
     assert "Moved: " in _move(target)
+    assert _sql(target, "SELECT count(*) FROM runners_heartbeat") == [(Heartbeat.objects.count(),)]
     assert not Maintenance.objects.exclude(reason=moving.MOVED).exists()
 
 
@@ -323,6 +338,7 @@ def test_nothing_is_moved_where_it_should_not_be(target, request):
     for url, part in [
         ("sqlite:////tmp/x", "--to is a URL"),
         ("postgres://[", "--to is a URL"),
+        ("postgres://croniq:p@ss@localhost/x", "%40"),  # the driver would tell what it takes for the host
         ("postgres://nobody@/nowhere?host=/nonexistent", "cannot be opened"),
         (request.getfixturevalue("template")[0].url_for("postgres"), "other migrations"),
     ]:

@@ -223,6 +223,22 @@ def test_a_database_that_is_away_is_waited_for_by_workers_and_said_by_commands(m
 
 
 @pytest.mark.django_db
+def test_a_worker_that_waited_for_the_database_does_not_work_on_tables_of_another_version(clock_at):
+    """Its command let it pass: the database was away. It ends, and whoever started it starts it anew."""
+    MigrationRecorder.Migration.objects.filter(app="scheduler").delete()
+    stop = StopToken()
+
+    def work(at):
+        stop.stop()
+        return 0.0
+
+    with pytest.raises(SystemExit, match=r"Run manage\.py migrate"):
+        Worker("reap", work, clock_at).run(stop)
+    assert not stop.is_set
+    assert not Heartbeat.objects.exists()
+
+
+@pytest.mark.django_db
 def test_a_worker_says_when_it_starts_and_when_it_stops(clock_at, caplog):
     stop = StopToken()
 
