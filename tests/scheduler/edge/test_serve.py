@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -195,18 +196,21 @@ def test_a_database_that_hangs_neither_hides_the_server_from_who_would_kill_it_n
 
     def hang() -> None:
         with connection.cursor() as cursor:
-            cursor.execute("LOCK TABLE runners_heartbeat IN ACCESS EXCLUSIVE MODE")
+            cursor.execute("LOCK TABLE runners_heartbeat, scheduler_job IN ACCESS EXCLUSIVE MODE")
 
+    now = DatabaseClock().now()
+    key = issue_key(create_client("asks", ["jobs:read"], now), now)
     with Session() as database_admin, ThreadPoolExecutor(PAGE_THREADS + 4) as threads, serving() as (process, url):
-        assert httpx.get(f"{url}/ready", timeout=60).status_code in (200, 503)
+        ask = partial(httpx.get, f"{url}/v1/jobs", headers={"authorization": f"ApiKey {key}"}, timeout=120)
+        assert ask().status_code == 200
         database_admin.begin()
         database_admin.run(hang)
-        probes = [threads.submit(httpx.get, f"{url}/ready", timeout=120) for _ in range(PAGE_THREADS + 4)]
+        asked = [threads.submit(ask) for _ in range(PAGE_THREADS + 4)]
         poll_until(lambda: waiters() > PAGE_THREADS, 60, what="every thread and the heartbeat wait")
         assert httpx.get(f"{url}/version", timeout=40).status_code == 200
         process.send_signal(signal.SIGTERM)
         assert process.wait(40) == 0
-        assert not any(probe.exception(60) is None and probe.result().is_success for probe in probes)
+        assert not any(one.exception(60) is None and one.result().is_success for one in asked)
 
 
 @pytest.mark.realtime
