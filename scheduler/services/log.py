@@ -51,7 +51,7 @@ def append_log(
                 run_id=run_id,
                 attempt=entry.attempt,
                 logged_at=now,
-                level=line.level[:16],
+                level=line.level,
                 message=line.message,
                 fields=line.fields,
             )

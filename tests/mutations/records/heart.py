@@ -284,4 +284,29 @@ RECORDS = [
         "Runner.objects.filter(serves, last_poll_at__gte=since)",
         "tests/scheduler/api/test_jobs.py::test_a_requirement_that_no_live_runner_meets_is_warned_of",
     ),
+    _one(
+        "what-waited-before-the-tenants-limit-waits-on",
+        "A run that was due when tenants were first limited is skipped by no rule.",
+        "scheduler/services/waiting.py",
+        "        gated.filter(run_id__in=due).update(waits_since=now, state=State.GATED)\n",
+        "",
+        "tests/scheduler/budgets/test_admit.py"
+        "::test_runs_that_were_claimable_when_tenants_were_first_limited_wait_for_slots",
+    ),
+    _one(
+        "the-end-of-a-pause-counts-what-it-skipped",
+        "The audit of the end of a pause counts what was skipped, not what was tried before it.",
+        "scheduler/services/pause.py",
+        "held.filter(attempt=0, run__scheduled_for__lte=now)",
+        "held.filter(run__scheduled_for__lte=now)",
+        "tests/scheduler/planning/test_pause.py::test_a_run_that_was_tried_before_the_pause_goes_on_after_it",
+    ),
+    _one(
+        "listed-runs-that-back-off-are-not-due",
+        "A poll that lists a run which backs off is held, and not answered again and again.",
+        "scheduler/queries/holders.py",
+        "filter(state=QueueEntry.State.READY, available_at__lte=now)",
+        "filter(state=QueueEntry.State.READY)",
+        CONFORMANCE + "test_many_listed.py::test_of_the_listed_runs_those_are_due_that_anybody_could_claim_now",
+    ),
 ]

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from croniq_site.kernel.database import write_transaction
 from runners.services.audit import SYSTEM
 from scheduler.domain.work import Ack, AckAnswer, AckStatus, LossCause
-from scheduler.models import ConcurrencyGroup, QueueEntry, Run, Slot
+from scheduler.models import ConcurrencyGroup, Job, QueueEntry, Run, Slot
 from scheduler.services.admit import admit, settle_later
 from scheduler.services.cancel import cancel_runs
 from scheduler.services.claim import claim_due
@@ -274,18 +274,21 @@ def test_a_lost_singleton_is_admitted_again_within_its_lease_and_one_sweep(now, 
 
 
 def test_runs_that_were_claimable_when_tenants_were_first_limited_wait_for_slots(now, settings):
-    job = JobFactory()
+    job = JobFactory(max_queue_depth=1)
     due, planned = (QueueEntryFactory(job=job, available_at=now + n * TOMORROW).run_id for n in range(2))
+    second = QueueEntryFactory(job=job, available_at=now + TICK).run_id
     assert gate_strays(now) == 0
     settings.CRONIQ_TENANT_MAX_CONCURRENT = 1
-    assert gate_strays(now) == 2
-    assert states([due, planned]) == [State.GATED, State.GATED]
-    assert admit(now) == 1
+    assert gate_strays(now + TICK) == 3
+    assert states([due, second, planned]) == [State.GATED] * 3
+    # What waited by then waits on: the rules are about what falls due under them.
+    assert (admit(now + TICK), states([due, second])) == (1, [State.READY, State.GATED])
     assert gate_strays(now) == 0  # it has its slot
     assert state_of(due) == State.READY
     # And back: who is gated without any limit is let go.
     settings.CRONIQ_TENANT_MAX_CONCURRENT = None
-    assert admit(now + TOMORROW) == 1
+    Job.objects.update(max_queue_depth=3)
+    assert admit(now + TOMORROW) == 2
     assert state_of(planned) == State.READY
 
 

@@ -58,6 +58,7 @@ def test_a_run_that_was_tried_before_the_pause_goes_on_after_it(clock):
     pause_job("demo:job", clock.now())
     clock.tick(55 * MINUTE)
     resume_job("demo:job", clock.now())
+    assert AuditEvent.objects.get(action="job.resumed").diff["skipped"] == 0
     entry = QueueEntry.objects.get()
     assert (entry.state, entry.attempt) == (QueueEntry.State.READY, 1)
 
