@@ -10,13 +10,14 @@ from croniq_site.kernel.clock import Clock, DatabaseClock
 from croniq_site.kernel.loop import run_loop
 from croniq_site.kernel.stop import StopToken
 from scheduler.services.alerts.deliver import deliver_next
+from scheduler.services.alerts.transports import PROCESS_SECONDS_MOST
 
 PAUSE_SECONDS = 2.0
 """Between looks when nothing is due."""
 REST_SECONDS = 0.05
 """Between alerts: a storm of them leaves the cores to claims. About twenty a second are told by each sender."""
-END_SECONDS = 15.0
-"""So long the end of a process waits for what is being sent."""
+END_SECONDS = PROCESS_SECONDS_MOST + 5
+"""So long the end of a process waits for what is being sent: what is taken after it is sent once more by another."""
 
 
 def pass_once(clock: Clock) -> float:

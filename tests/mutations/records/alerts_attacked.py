@@ -125,6 +125,14 @@ RECORDS = [
         red=["tests/scheduler/api/test_diagnostics.py::test_the_api_and_the_doctor_tell_the_same"],
     ),
     Mutation(
+        name="alert-sent-before-the-end",
+        mechanism="A process that is told to end waits for a slow mail: whoever left would send it once more.",
+        file="scheduler/workers/alerter.py",
+        old="END_SECONDS = PROCESS_SECONDS_MOST + 5\n",
+        new="END_SECONDS = PROCESS_SECONDS_MOST / 2\n",
+        red=[DELIVERY + "test_whoever_is_told_to_end_has_the_time_that_any_receiver_may_take_and_the_lease_is_longer"],
+    ),
+    Mutation(
         name="alert-exemption-of-a-second",
         mechanism="An exemption that would be over when it begins is refused, not a fault.",
         file="scheduler/services/alerts/exemptions.py",

@@ -19,7 +19,7 @@ from scheduler.domain.alerts import ATTEMPTS_MOST, wait_after
 from scheduler.models import Alert, AlertChannel, AlertRule
 from scheduler.services.alerts import transports
 from scheduler.services.alerts.deliver import LEASE, Sending, claim_alert, deliver_next, record_failure, record_success
-from scheduler.workers.alerter import PAUSE_SECONDS, REST_SECONDS, pass_once
+from scheduler.workers.alerter import END_SECONDS, PAUSE_SECONDS, REST_SECONDS, pass_once
 from tests.factories import AlertChannelFactory, AlertFactory, AlertRuleFactory
 from tests.runners.agent import local_http
 from tests.support.polling import poll_until
@@ -311,6 +311,10 @@ def test_the_throttle_holds_no_alert_that_was_tried_before(now, hook):
     hook.status = 204
     deliver_all(now + wait_after(1))
     assert states() == {"delivered": 1}
+
+
+def test_whoever_is_told_to_end_has_the_time_that_any_receiver_may_take_and_the_lease_is_longer():
+    assert max(transports.SECONDS_MOST, transports.PROCESS_SECONDS_MOST) < END_SECONDS < LEASE.total_seconds()
 
 
 def claimed_at_once(session: Session, now) -> Sending | None:
