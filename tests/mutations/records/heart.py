@@ -309,4 +309,16 @@ RECORDS = [
         "filter(state=QueueEntry.State.READY)",
         CONFORMANCE + "test_many_listed.py::test_of_the_listed_runs_those_are_due_that_anybody_could_claim_now",
     ),
+    Mutation(
+        name="takeovers-wait-for-whoever-drains",
+        mechanism="A takeover reads the runner when it has its row: a drain under way is the new process's too.",
+        file="scheduler/services/identity.py",
+        old="Runner.objects.select_for_update().filter(runner_id=request.runner_id)",
+        new="Runner.objects.filter(runner_id=request.runner_id)",
+        red=[
+            "tests/scheduler/edge/test_drain.py"
+            "::test_a_takeover_that_waited_for_whoever_drains_the_runner_has_read_it_afterwards"
+        ],
+        database="postgresql",
+    ),
 ]

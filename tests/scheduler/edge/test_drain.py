@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 
+from runners.domain.scopes import Principal
 from runners.models import AuditEvent, Runner, RunnerInstance
 from runners.services.audit import SYSTEM
 from scheduler.api.work import claiming
@@ -18,7 +19,7 @@ from scheduler.domain.polls import OpenPoll, PollRequest
 from scheduler.models import Job, QueueEntry, Run
 from scheduler.services.claim import claim_due
 from scheduler.services.drain import drain_runner, resume_runner
-from scheduler.services.poll import see_again
+from scheduler.services.poll import open_poll, see_again
 from scheduler.services.wake import Signal, subscribe, wake
 from tests.factories import JobFactory, LaneFactory, QueueEntryFactory, RunnerInstanceFactory
 from tests.scheduler.edge.helpers import (
@@ -188,6 +189,20 @@ def test_a_takeover_while_the_runner_is_being_drained_is_drained_too(server, now
         first.commit()
         assert result(answer).status_code == 200
     assert RunnerInstance.objects.get(deposed_at=None, instance_id="i2").is_drained
+
+
+def test_a_takeover_that_waited_for_whoever_drains_the_runner_has_read_it_afterwards(now):
+    client = RunnerInstanceFactory(runner__runner_id="r1").runner.client
+    whose = Principal(client_id=client.pk, name=client.name, tenant=client.tenant, scopes=frozenset({"admin"}))
+    with Session() as first, Session() as second:
+        pid = second.backend_pid if connection.vendor == "postgresql" else 0
+        first.begin()
+        first.run(drain_runner, "r1", now, SYSTEM)
+        opened = second.start(open_poll, PollRequest("r1", "i2"), whose, now)
+        if pid:
+            poll_until(lambda: is_waiting_for_lock(pid), what="the takeover waits for the drain")
+        first.commit()
+        assert opened.result(DEADLINE_SECONDS).is_drained
 
 
 def test_of_two_who_drain_it_at_once_the_second_changes_the_reason_alone(now):
