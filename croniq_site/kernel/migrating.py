@@ -22,11 +22,11 @@ LOCK_SECONDS = 3.0
 """So long a statement waits for a table: everybody who comes after it waits behind it."""
 PAUSE_SECONDS = 1.0
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @contextmanager
-def alone(connection: BaseDatabaseWrapper, say: Say, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
+def alone(connection: BaseDatabaseWrapper, report: Report, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
     """Be the one process, on any host, that migrates this database: wait while another one does.
 
     The lock ends with the process that has it. Raises CommandError where it was waited for too long.
@@ -37,7 +37,7 @@ def alone(connection: BaseDatabaseWrapper, say: Say, patience_seconds: float = P
         # Asked for again and again, and not waited for in the database: an index that the other builds beside its
         # writers waits for the end of every statement, and so for that of one of ours that waits for it.
         if not take(connection, held):
-            say("Another process migrates this database: waiting for it.")
+            report("Another process migrates this database: waiting for it.")
             while not take(connection, held):
                 if time.monotonic() > until:
                     raise CommandError("Another process has been migrating this database for too long: look at it.")
@@ -48,7 +48,7 @@ def alone(connection: BaseDatabaseWrapper, say: Say, patience_seconds: float = P
 def patiently(
     connection: BaseDatabaseWrapper,
     work: Callable[[], None],
-    say: Say,
+    report: Report,
     *,
     patience_seconds: float = PATIENCE_SECONDS,
     lock_seconds: float = LOCK_SECONDS,
@@ -74,7 +74,7 @@ def patiently(
                     raise
                 if time.monotonic() > until:
                     raise CommandError(f"A table was in use for too long, by a pg_dump perhaps: {error}") from None
-            say("A table is in use by somebody who does not end, a pg_dump perhaps: trying again.")
+            report("A table is in use by somebody who does not end, a pg_dump perhaps: trying again.")
             _pause()
     finally:
         with suppress(DatabaseError):
