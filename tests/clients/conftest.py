@@ -25,11 +25,13 @@ class Wire(httpx.BaseTransport):
         self.faults: list[Exception | int | dict] = []
         self.paths: list[str] = []
         self.bodies: list[bytes] = []
+        self.timeouts: list[float] = []
         self._server = Client()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.paths.append(f"{request.method} {request.url.path}")
         self.bodies.append(request.read())
+        self.timeouts.append(request.extensions["timeout"]["read"])
         if self.faults:
             fault = self.faults.pop(0)
             if isinstance(fault, Exception):

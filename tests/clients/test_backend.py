@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextvars import Context
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
@@ -12,6 +13,7 @@ import pytest
 from croniq_tasks import api as client
 from croniq_tasks.api import CroniqRefused
 from croniq_tasks.compat import (
+    InvalidTask,
     TaskResultDoesNotExist,
     TaskResultMismatch,
     TaskResultStatus,
@@ -35,7 +37,8 @@ def test_a_task_makes_its_job_once_and_asks_for_nothing_that_may_fail_after_its_
     assert wire.paths[3:] == ["POST /v1/trigger"]
     assert (first.status, first.args, first.kwargs, first.attempts) == (TaskResultStatus.READY, [1], {"two": 2}, 0)
     assert {str(pk) for pk in Run.objects.values_list("pk", flat=True)} == {first.id, second.id}
-    assert Job.objects.get().job_key == "depot:default:tests.clients.depot.pack"
+    job = Job.objects.get()
+    assert (job.job_key, job.max_retries, job.max_queue_depth) == ("depot:default:tests.clients.depot.pack", 0, 10_000)
 
 
 def test_a_result_has_the_task_as_it_was_enqueued(depot):
@@ -129,6 +132,38 @@ def test_nobody_waits_for_longer_than_fifteen_seconds(depot, wire, monkeypatch, 
     with pytest.raises(error):
         tasks.pack.enqueue()
     assert len(wire.paths) == 1
+
+
+@pytest.mark.parametrize(("patience", "seconds"), [(15, 10), (3, 3), (-1, 1)])
+def test_one_that_hangs_has_what_is_left_and_no_more(depot, wire, monkeypatch, patience, seconds):
+    monkeypatch.setattr(client, "PATIENCE_SECONDS", patience)
+    depot()
+    tasks.pack.enqueue()
+    assert wire.timeouts[0] == pytest.approx(seconds, abs=0.5)
+
+
+def test_a_process_and_its_fork_have_no_socket_in_common(depot, monkeypatch):
+    api = depot().api
+    mine, pid = api._http(), os.getpid()
+    assert api._http() is mine
+    monkeypatch.setattr("os.getpid", lambda: pid + 1)
+    assert api._http() is not mine
+
+
+def test_a_key_that_was_read_from_a_file_ends_before_its_line_does(depot):
+    assert depot(api_key="croniq_x\n").api._key == "croniq_x"
+
+
+@pytest.mark.parametrize("said", [b"<html>", b"[1]", b'"no"'])
+def test_what_stands_between_may_refuse_in_words_of_its_own(said):
+    assert str(CroniqRefused(httpx.Response(404, content=said))) == "404 Not Found"
+
+
+def test_a_backend_takes_no_task_of_a_queue_that_it_has_not(depot):
+    backend = depot()
+    backend.queues = {"default"}
+    with pytest.raises(InvalidTask, match="mail"):
+        backend.enqueue(tasks.send, [], {})
 
 
 @pytest.mark.parametrize(

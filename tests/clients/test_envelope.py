@@ -43,4 +43,8 @@ def test_jobs_of_two_projects_and_of_two_queues_are_different_ones():
     keys = {Naming(prefix).job_key(queue, "a.b") for prefix in ("x", "y") for queue in ("default", "mail")}
     assert len(keys | {Naming("x").schedule_key("mail", "a.b")}) == 5
     job = Naming("x").job("mail", "a.b", {"tags": ["money"], "max_retries": 2})
+    assert Naming("x").queue_and_priority("x:mail:a.b@-7") == ("mail", -7)
+    assert [Naming("x").queue_and_priority(key) for key in ("x-schedule:often:a.b", "y:mail:a.b", "x:mail")] == [
+        None
+    ] * 3
     assert (job["require"], job["tags"], job["max_retries"]) == (["django:x:mail"], ["django-task", "money"], 2)

@@ -144,6 +144,15 @@ def shelf(tmp_path, monkeypatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
+def test_of_a_long_traceback_the_end_is_kept(depot, wire):
+    worker = Worker(depot(allow_insecure_http=True), ["default"], concurrency=1, runner_id="w")
+    wire.faults = [{"accepted": 1}]
+    with pytest.raises(HandlerError, match=r"builtins.ValueError: xxx"):
+        asyncio.run(worker._handle(given("tests.clients.depot.broken", "wordy")))
+    (line,) = json.loads(wire.bodies[-1])
+    assert line["message"] == "x" * (MOST_RESULT_CHARACTERS - 1) + "\n"
+
+
 def test_a_module_is_imported_in_the_thread_of_its_task(depot, wire, shelf):
     where = "import threading\nfrom django_tasks import task\nhere = threading.current_thread().name\n"
     (shelf / "things.py").write_text(f"{where}@task\ndef look():\n    return here\n")

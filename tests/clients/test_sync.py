@@ -142,6 +142,24 @@ def test_a_server_that_is_away_and_a_backend_that_is_none_are_told_in_a_sentence
         call_command(croniq_worker.Command(), "--runner-id", "w")
 
 
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--queue", "mial"], "default, mail; not mial"),
+        (["--concurrency", "0"], "at least 1"),
+        (["--drain-timeout", "nan"], "0 or more"),
+        (["--drain-timeout", "-1"], "0 or more"),
+        ([], "QUEUES is empty"),
+    ],
+)
+def test_a_worker_that_is_told_nonsense_does_not_begin(depot, argv, says):
+    backend = depot()
+    if not argv:
+        backend.queues = set()
+    with pytest.raises(CommandError, match=says):
+        call_command(croniq_worker.Command(), *argv)
+
+
 def test_a_refusal_is_told_in_a_sentence(depot):
     depot("jobs:read", "jobs:write")
     scheduled("2h")(tasks.report)
