@@ -16,6 +16,7 @@ from django.db import connection
 from croniq_site.kernel.errors import Conflict
 from runners.models import Heartbeat
 from runners.services.audit import SYSTEM
+from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.trouble import SILENT
 from scheduler.services.maintenance import begin_maintenance
 from scheduler.services.move.tables import Table, all_tables, digest, plain_of_sqlite
@@ -49,6 +50,7 @@ def move(url: str, now: datetime, say: Callable[[str], None], *, batch: int = BA
     lock = take_the_only_server()
     try:
         _refuse_writers(now)
+        _refuse_moved()
         version = _version()
         with connected(url) as target, _snapshot() as source:
             moved = _move(source, target, say, batch, version)
@@ -136,6 +138,17 @@ def _refuse_writers(now: datetime) -> None:
             f"Processes are at work on this database: {', '.join(names)}. Stop all of them first; one that was killed "
             f"counts as alive for {SILENT.seconds} seconds.",
             code="served",
+        )
+
+
+def _refuse_moved() -> None:
+    """A second target would get the maintenance that the first move ended in, and hand out nothing either."""
+    maintenance = current_maintenance()
+    if maintenance is not None and maintenance.reason == MOVED:
+        raise Conflict(
+            "This installation was moved already, and is silent since. manage.py maintenance off brings it back; then "
+            "it can be moved again.",
+            code="moved",
         )
 
 

@@ -218,6 +218,15 @@ RECORDS = [
         realtime=[HANGS],
     ),
     Mutation(
+        name="move-not-what-was-moved",
+        mechanism="What was moved is not moved again with the maintenance that it was left in.",
+        file="scheduler/services/move/moving.py",
+        old="        _refuse_moved()\n",
+        new="",
+        database="sqlite",
+        realtime=[MOVE + "test_what_was_written_since_an_interrupted_move_is_found_and_the_target_stays_shut"],
+    ),
+    Mutation(
         name="move-notices-who-began-to-write",
         mechanism="What a worker that was started during a move has written is not left behind without a word.",
         file="scheduler/services/move/target.py",

@@ -310,6 +310,8 @@ def test_what_was_written_since_an_interrupted_move_is_found_and_the_target_stay
     assert "Moved: " in _move(target)
     assert _sql(target, "SELECT count(*) FROM runners_heartbeat") == [(Heartbeat.objects.count(),)]
     assert not Maintenance.objects.exclude(reason=moving.MOVED).exists()
+    with pytest.raises(CommandError, match="moved already"):
+        _move(target)
 
 
 @realtime
