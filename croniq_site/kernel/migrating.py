@@ -26,7 +26,9 @@ Report = Callable[[str], None]
 
 
 @contextmanager
-def alone(connection: BaseDatabaseWrapper, report: Report, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
+def alone(
+    connection: BaseDatabaseWrapper, report: Report, patience_seconds: float = PATIENCE_SECONDS
+) -> Iterator[None]:
     """Be the one process, on any host, that migrates this database: wait while another one does.
 
     The lock ends with the process that has it. Raises CommandError where it was waited for too long.
