@@ -267,9 +267,17 @@ def test_a_list_is_read_to_its_end(depot, monkeypatch):
     assert [job["job_key"] for job in backend.api.pages("/v1/jobs")] == keys
 
 
-@pytest.mark.parametrize("options", [{"url": ""}, {"api_key": ""}, {"url": "croniq.example"}, {"uri": "x"}])
-def test_a_backend_that_says_nonsense_is_refused_at_once(depot, options):
-    with pytest.raises(ImproperlyConfigured):
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"url": ""}, "; url missing or empty"),
+        ({"url": None, "api_key": ""}, "; url and api_key missing or empty"),
+        ({"url": "croniq.example"}, "begins with https://"),
+        ({"uri": "x"}, "; not uri."),
+    ],
+)
+def test_a_backend_that_says_nonsense_is_refused_at_once(depot, options, says):
+    with pytest.raises(ImproperlyConfigured, match=says):
         depot(**options)
 
 

@@ -60,10 +60,12 @@ class CroniqBackend(BaseTaskBackend):
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
         unknown = set(self.options) - OPTIONS
-        if unknown or not self.options.get("url") or not self.options.get("api_key"):
+        missing = [name for name in ("url", "api_key") if not self.options.get(name)]
+        if unknown or missing:
             raise ImproperlyConfigured(
                 f"TASKS[{alias!r}]['OPTIONS'] has url and api_key, and of the rest only {', '.join(sorted(OPTIONS))}"
-                + (f"; not {', '.join(sorted(unknown))}." if unknown else ".")
+                + (f"; not {', '.join(sorted(unknown))}" if unknown else "")
+                + (f"; {' and '.join(missing)} missing or empty." if missing else ".")
             )
         if not self.options["url"].startswith(("http://", "https://")):
             raise ImproperlyConfigured(f"TASKS[{alias!r}]['OPTIONS']['url'] begins with https:// (or http://).")
