@@ -65,8 +65,8 @@ RECORDS = [
         "migrate-one-at-a-time",
         "Of two that migrate at once, on any hosts, the second waits.",
         MIGRATING,
-        "        if not take(connection, held):\n            say",
-        "        if False:\n            say",
+        "        if not take(connection, held):\n            report",
+        "        if False:\n            report",
         ALONE + "test_a_second_migrate_waits_for_the_first_and_then_goes_on",
     ),
     _record(
