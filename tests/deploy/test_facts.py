@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from django.core.management import get_commands, load_command_class
@@ -17,6 +18,8 @@ from django.core.management.base import BaseCommand
 from django.urls import resolve
 
 from croniq_site.kernel.tracing import wanted_exporter
+from scheduler.management.commands.quickstart import children_of
+from scheduler.workers.alerter import END_SECONDS
 from tests.architecture.tree import PACKAGES, files, name
 from tests.deploy.files import COMPOSE, DEPLOY, MANIFESTS, ROOT, UNITS, Unit, command_of, containers, stages
 
@@ -26,6 +29,7 @@ DOCUMENTED = set(re.findall(r"`((?:CRONIQ_[A-Z_]+|DATABASE_URL))", (ROOT / "docs
 DOCUMENTED |= {f"CRONIQ_OIDC{end}" for end in re.findall(r"`(_[A-Z_]+)`", _OIDC)}
 VARIABLE = re.compile(r"\b(?:CRONIQ_[A-Z_]+|DATABASE_URL(?:_FILE)?)\b")
 TEXTS = [path for path in files(within=("deploy",)) if path.suffix != ".json"] + [ROOT / "docs/deploy.md"]
+SENDERS = {"sqlite": "croniq", "postgres": "reaper"}
 SECRETS = {"CRONIQ_SECRET_KEY", "DATABASE_URL", "CRONIQ_RUNNER_KEY"}
 
 
@@ -256,6 +260,19 @@ def test_drains_end_before_the_processes_are_killed():
     assert int(runner["stop_grace_period"].rstrip("s")) > int(runner["command"][-1])
     unit = Unit(DEPLOY / "systemd/croniq-runner.service")["Service"]
     assert int(unit["TimeoutStopSec"].rstrip("s")) > int(unit["ExecStart"].split()[-1])
+
+
+def test_an_alert_that_is_being_sent_ends_before_its_process_is_killed():
+    """Whoever is killed between the sending and the note of it leaves an alert that is sent once more."""
+    children = {spec.name: spec.stop_seconds for spec in children_of("", 0, "", Path(), ready=None)}
+    assert children["reap"] > END_SECONDS
+    grace = {kind: COMPOSE[kind]["services"][of]["stop_grace_period"] for kind, of in SENDERS.items()}
+    assert int(grace["sqlite"].rstrip("s")) > children["runner"] + children["reap"]
+    assert int(grace["postgres"].rstrip("s")) > END_SECONDS
+    (pod,) = (pod for pod, container in containers() if container["name"] == "reaper")
+    assert pod["terminationGracePeriodSeconds"] > END_SECONDS
+    unit = Unit(DEPLOY / "systemd/croniq-reap.service")["Service"]
+    assert int(unit["TimeoutStopSec"].rstrip("s")) > END_SECONDS
 
 
 def test_the_image_holds_the_whole_product_and_runs_as_nobody_in_particular():

@@ -26,6 +26,7 @@ from croniq_site.kernel.supervisor import ChildSpec, supervise
 from runners.services.declared import apply_declared
 from scheduler.services.demo import create_demo_jobs
 from scheduler.services.installation import ensure_admin, ensure_local_runner_key
+from scheduler.workers.alerter import END_SECONDS
 
 _DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 READY_SECONDS = 60
@@ -76,7 +77,7 @@ class Command(BaseCommand):
         stop, hurry = StopToken(), StopToken()
         stop_on_signals(stop, again=hurry)
         ready = _Readiness(url, self.say)
-        supervise(_children(host, port, url, key_file, ready), stop, say=self.say, on_tick=ready.look, hurry=hurry)
+        supervise(children_of(host, port, url, key_file, ready), stop, say=self.say, on_tick=ready.look, hurry=hurry)
         self.say("croniq", "stopped")
 
     def say(self, name: str, line: str) -> None:
@@ -85,7 +86,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def _children(host: str, port: int, url: str, key_file: Path, ready: _Readiness) -> list[ChildSpec]:
+def children_of(host: str, port: int, url: str, key_file: Path, ready: _Readiness) -> list[ChildSpec]:
     """Started in this order, the runner once the server answers; ended in the reverse one: its last acks need it."""
     manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
     # Plain http on this machine: cookies that only travel over https would make sign-in fail.
@@ -93,7 +94,8 @@ def _children(host: str, port: int, url: str, key_file: Path, ready: _Readiness)
     return [
         ChildSpec("serve", [*manage, "serve", "--host", host, "--port", str(port)], env),
         ChildSpec("materialize", [*manage, "materialize"], env),
-        ChildSpec("reap", [*manage, "reap"], env),
+        # An alert that is being sent ends: one that is torn away is sent again.
+        ChildSpec("reap", [*manage, "reap"], env, stop_seconds=END_SECONDS + 3),
         ChildSpec(
             "runner",
             [

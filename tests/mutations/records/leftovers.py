@@ -234,4 +234,12 @@ RECORDS = [
         new="{{ mark }}",
         red=["tests/scheduler/dashboard/test_overlap.py::test_quiet_hours_are_said_in_words"],
     ),
+    Mutation(
+        name="left-quickstart-lets-alerts-be-sent",
+        mechanism="Whoever ends the processes of one machine gives an alert that is being sent its time.",
+        file="scheduler/management/commands/quickstart.py",
+        old=", stop_seconds=END_SECONDS + 3)",
+        new=")",
+        red=["tests/deploy/test_facts.py::test_an_alert_that_is_being_sent_ends_before_its_process_is_killed"],
+    ),
 ]
