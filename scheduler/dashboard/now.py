@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from calendars.domain.zones import load_zone
 from croniq_site.kernel.clock import SystemClock
+from scheduler.dashboard.alerts import VIEW as VIEW_ALERTS
 from scheduler.dashboard.pages import live_answer, page
 from scheduler.dashboard.times import viewers_zone
 from scheduler.queries.situation import situation
@@ -58,7 +59,8 @@ def now_page(request: HttpRequest, now: datetime) -> HttpResponse:
     ahead = (SystemClock().now() - now).total_seconds()
     # The signs of life were read for the banner above the page.
     banner = getattr(request, "banner", None)
-    found = situation(now, banner.pulse if banner is not None else None)
+    may_see_alerts = request.user.has_perm(VIEW_ALERTS)
+    found = situation(now, banner.pulse if banner is not None else None, with_alerts=may_see_alerts)
     hours = throughput(now, "24h")
     zone = viewers_zone(request.user) or "UTC"
     failures = failures_by_hour(now, HEAT_DAYS, load_zone(zone).info)

@@ -22,6 +22,7 @@ from scheduler.queries.gauges import (
 )
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.runners import runner_counts
+from scheduler.queries.silent_channels import FAILURES_TOLD
 from scheduler.queries.trouble import pulse
 from scheduler.services.maintenance import MAINTENANCE
 from scheduler.services.pause import PAUSED
@@ -29,7 +30,7 @@ from scheduler.services.planning import DOWNTIME
 from scheduler.services.rules import RULES_CHANGED
 from scheduler.services.skip import SKIP_NEXT
 from scheduler.services.tally import Kind
-from scheduler.sql.gauges import due_unclaimed, oldest_waiting_at
+from scheduler.sql.gauges import alerts_waiting_and_silent_channels, due_unclaimed, oldest_waiting_at
 
 _RARE = {
     Kind.TAKEOVER: ("runner_takeovers", "Runner identities that another process took over."),
@@ -106,6 +107,9 @@ def of_site(now: datetime, version: str) -> Iterator[Metric]:
     age = max(0.0, (now - oldest).total_seconds()) if oldest is not None else 0.0
     yield _gauge("queue_oldest_age_seconds", "How long the oldest due, unclaimed run has been due.", age)
     yield _gauge("dead_letters", "Dead letters that are kept.", DeadLetter.objects.count())
+    waiting, silent = alerts_waiting_and_silent_channels(FAILURES_TOLD)
+    yield _gauge("alerts_waiting", "Alerts that are due and were not told yet.", waiting)
+    yield _gauge("alert_channels_failing", "Alert channels that have not answered for over a minute.", silent)
     yield _gauge("maintenance", "1 while all dispatch is held.", int(current_maintenance() is not None))
     ticks = pulse(now).ticks
     for kind, name in (("materialize", "materializer"), ("reap", "reaper")):

@@ -15,12 +15,10 @@ from croniq_site.kernel.migrated import pending_migrations
 from scheduler.models import Maintenance
 from scheduler.queries import takers
 from scheduler.queries.maintenance import current_maintenance
+from scheduler.queries.silent_channels import FAILURES_TOLD, channel_sentences
 from scheduler.queries.trouble import Pulse, pulse, troubles
 from scheduler.queries.upkeep import kept_for, sqlite_file
 from scheduler.sql.gauges import letters_and_silent_channels
-
-CHANNEL_FAILURES = 5
-"""An alert channel that has not answered so many attempts, for some minutes, is a problem: alerts arrive nowhere."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +62,12 @@ def diagnostics(now: datetime, croniq_version: str, seen: Pulse | None = None) -
         return Diagnostics(versions, missing, [], None, 0, [], [], [problem])
     seen = seen or pulse(now)
     processes = [Process(kind, at, seen.ticks.get(kind)) for kind, at in seen.beats.items()]
+    letters, channels = letters_and_silent_channels(FAILURES_TOLD)
     problems = [
         *troubles(now, seen),
         *takers.sentences(now),
+        *channel_sentences(channels),
     ]
-    letters, silent = letters_and_silent_channels(CHANNEL_FAILURES)
-    if silent:
-        problems.append(f"Alert channels that do not answer: {silent}. The page Alerts says which, and why.")
     file = sqlite_file()
     return Diagnostics(
         versions=versions,

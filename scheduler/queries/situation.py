@@ -15,12 +15,13 @@ from scheduler.models import Lane, Maintenance, Run, Trigger
 from scheduler.queries.jobs import OVERDUE_AFTER, live_jobs, planned_late
 from scheduler.queries.maintenance import current_maintenance
 from scheduler.queries.runners import STALE_SECONDS, rows_with_counts, status_of
+from scheduler.queries.silent_channels import FAILURES_TOLD
 from scheduler.queries.takers import Untaken, having, untaken
 from scheduler.queries.trouble import SILENT, Pulse, pulse, sentences
 from scheduler.queries.waiting_letters import letters_by_job
 from scheduler.queries.waits import Reason, Taker, lack_of_takers, working_for
 from scheduler.services.identity import FLAPPING_TAKEOVERS, FLAPPING_WINDOW
-from scheduler.sql.gauges import job_facts, queue_now
+from scheduler.sql.gauges import SilentChannel, job_facts, queue_now, silent_channels
 
 MOST_NAMED = 8
 """So many of a kind are named; the others are counted."""
@@ -97,7 +98,8 @@ class PausedJob:
 class Situation:
     """``troubles``: sentences about this installation; ``overdue`` and ``letters`` (with how many wait) by job key;
     ``lacking``: capabilities that jobs require and no runner that is online and takes work has; ``untaken``: jobs of
-    which no runner takes a run though each capability is had; ``drained``: runners that take none. ``running`` counts
+    which no runner takes a run though each capability is had; ``drained``: runners that take none; ``channels``: those
+    of alerts that do not answer. ``running`` counts
     claimed runs, ``waiting`` those that are due or are to be tried again, ``held`` those that would be, were their job
     not paused. ``beats`` are the last signs of life by kind of process; no news, so they are in no ``repr``."""
 
@@ -110,6 +112,7 @@ class Situation:
     stale: Some[str]
     drained: Some[str]
     lacking: Some[Lacking]
+    channels: Some[SilentChannel]
     untaken: Some[Untaken]
     paused: Some[PausedJob]
     running: int
@@ -121,11 +124,11 @@ class Situation:
     def is_quiet(self) -> bool:
         """Nothing is wrong. A pause, a drained runner and a maintenance are somebody's will."""
         kinds = (self.troubles, self.overdue, self.failing, self.letters, self.flapping, self.stale, self.lacking)
-        return not any((*kinds, self.untaken))
+        return not any((*kinds, self.channels, self.untaken))
 
 
-def situation(now: datetime, seen: Pulse | None = None) -> Situation:
-    """At most fifteen queries, whatever is wrong."""
+def situation(now: datetime, seen: Pulse | None = None, *, with_alerts: bool = True) -> Situation:
+    """At most fifteen queries, whatever is wrong. Without alerts nothing is said of their channels."""
     queue, letters = queue_now(now), letters_by_job()
     triggers, jobs, runners = _suspects(now), _jobs(), _runners(now)
     present = [row for row in runners if status_of(row.last_poll_at, now) == "online"]
@@ -145,6 +148,7 @@ def situation(now: datetime, seen: Pulse | None = None) -> Situation:
         stale=_some(row.runner_id for row in runners if status_of(row.last_poll_at, now) == "stale"),
         drained=_some(row.runner_id for row in runners if row.is_drained),
         lacking=_some(_lacking(jobs, takers)),
+        channels=_some(silent_channels(FAILURES_TOLD) if with_alerts else ()),
         untaken=_some(untaken([job.needs for job in jobs if job.is_active], [row.offer for row in taking])),
         paused=_some(PausedJob(job.job_key, job.paused_at, job.paused_until, job.paused_reason) for job in paused),
         running=queue.running,

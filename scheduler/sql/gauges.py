@@ -5,7 +5,7 @@ One text for both databases; none of them costs more with more finished runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -40,10 +40,22 @@ WAITING = """
 SELECT lane_id, count(*) FROM scheduler_queueentry WHERE state = 0 AND available_at <= %s GROUP BY lane_id
 """
 
-LETTERS_AND_CHANNELS = """
-SELECT (SELECT count(*) FROM scheduler_deadletter),
+# What waits to be told has its index; what is held back on purpose (a snooze, a quiet day) does not count.
+ALERTS = """
+SELECT (SELECT count(*) FROM scheduler_alert WHERE next_at IS NOT NULL AND held = ''),
     (SELECT count(*) FROM scheduler_alertchannel WHERE deleted_at IS NULL AND failures >= %s)
 """
+SILENT_CHANNELS = """
+SELECT c.tenant, c.name, c.failures, count(a.id) AS waiting, min(a.created_at) AS oldest
+FROM scheduler_alertchannel c
+LEFT JOIN scheduler_alert a ON a.channel_id = c.id AND a.next_at IS NOT NULL AND a.held = ''
+WHERE c.deleted_at IS NULL AND c.failures >= %s
+GROUP BY c.id, c.tenant, c.name, c.failures
+"""
+LETTERS_AND_CHANNELS = f"""
+SELECT l.letters, s.* FROM (SELECT count(*) AS letters FROM scheduler_deadletter) l
+LEFT JOIN ({SILENT_CHANNELS}) s ON 1 = 1 ORDER BY s.tenant, s.name
+"""  # noqa: S608
 
 # Of a limited job's gated run nothing is late: it waits for its turn. What never was attempted and is due later is a
 # planned fire, unless somebody asked for it: then it waits since that.
@@ -101,6 +113,17 @@ class QueueNow(NamedTuple):
     is_held: bool
 
 
+class SilentChannel(NamedTuple):
+    """An alert channel that has not answered ``failures`` attempts, one after the other; how many alerts wait for it,
+    and when the oldest of them was written."""
+
+    tenant: str
+    name: str
+    failures: int
+    waiting: int
+    oldest_at: datetime | None
+
+
 class JobFacts(NamedTuple):
     """A job that is not deleted. ``late_at``: since when a run of it is ready and unclaimed, if since before the
     instant asked for, and the lane of that run; ``planned_at``: the next fire that is a run already."""
@@ -125,10 +148,25 @@ def oldest_waiting_at() -> datetime | None:
     return instant_of(_rows(OLDEST)[0][0])
 
 
-def letters_and_silent_channels(failures: int) -> tuple[int, int]:
-    """Count the letters that are kept, and the alert channels that have not answered ``failures`` attempts or more."""
-    letters, channels = _rows(LETTERS_AND_CHANNELS, failures)[0]
-    return letters, channels
+def alerts_waiting_and_silent_channels(failures: int) -> tuple[int, int]:
+    """Count the alerts that are due and were not told yet, of all channels, and the channels of `silent_channels`."""
+    waiting, channels = _rows(ALERTS, failures)[0]
+    return waiting, channels
+
+
+def silent_channels(failures: int) -> list[SilentChannel]:
+    """Return the alert channels that have not answered ``failures`` attempts or more, by tenant and name."""
+    return _channels(_rows(f"{SILENT_CHANNELS} ORDER BY c.tenant, c.name", failures))
+
+
+def letters_and_silent_channels(failures: int) -> tuple[int, list[SilentChannel]]:
+    """Count the letters that are kept, and return `silent_channels`, in one journey."""
+    rows = _rows(LETTERS_AND_CHANNELS, failures)
+    return rows[0][0], _channels(row[1:] for row in rows if row[1] is not None)
+
+
+def _channels(rows: Iterable[tuple[Any, ...]]) -> list[SilentChannel]:
+    return [SilentChannel(*row, instant_of(oldest)) for *row, oldest in rows]
 
 
 def waiting_by_lane(now: datetime) -> dict[int, int]:

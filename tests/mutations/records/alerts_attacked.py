@@ -14,6 +14,7 @@ LOOKS = "scheduler/queries/alert_conditions.py"
 READY = """\
     early = list(QueueEntry.objects.filter(available_at__lt=late).values("job").annotate(at=Min("available_at")))
 """
+SILENT = "tests/scheduler/alerts/test_silent_channels.py::"
 
 RECORDS = [
     Mutation(
@@ -120,9 +121,55 @@ RECORDS = [
         name="alert-channel-silent-is-told",
         mechanism="An alert channel that does not answer is told by the doctor: whoever relies on it hears nothing.",
         file="scheduler/queries/diagnostics.py",
-        old="    if silent:\n",
-        new="    if False:\n",
-        red=["tests/scheduler/api/test_diagnostics.py::test_the_api_and_the_doctor_tell_the_same"],
+        old="        *channel_sentences(channels),\n",
+        new="",
+        red=[
+            SILENT + "test_a_channel_that_has_not_answered_for_a_minute_is_told_everywhere",
+            "tests/scheduler/api/test_diagnostics.py::test_the_api_and_the_doctor_tell_the_same",
+        ],
+    ),
+    Mutation(
+        name="alert-channel-silent-is-on-now",
+        mechanism="An alert channel that does not answer is something to look at on Now.",
+        file="scheduler/queries/situation.py",
+        old="(*kinds, self.channels, self.untaken)",
+        new="(*kinds, self.untaken)",
+        red=[SILENT + "test_a_channel_that_has_not_answered_for_a_minute_is_told_everywhere"],
+    ),
+    Mutation(
+        name="alert-channel-silent-is-for-who-sees-alerts",
+        mechanism="Now names alert channels to those alone who may see alerts.",
+        file="scheduler/dashboard/now.py",
+        old="with_alerts=may_see_alerts",
+        new="with_alerts=True",
+        red=[SILENT + "test_who_may_not_see_alerts_is_told_of_no_channel"],
+    ),
+    Mutation(
+        name="alert-channel-silent-of-its-tenant",
+        mechanism="What waits for an alert channel is what is to be told over it, not over all.",
+        file="scheduler/sql/gauges.py",
+        old="LEFT JOIN scheduler_alert a ON a.channel_id = c.id AND a.next_at",
+        new="LEFT JOIN scheduler_alert a ON a.next_at",
+        red=[SILENT + "test_each_tenants_channel_is_told_with_what_waits_for_it"],
+    ),
+    Mutation(
+        name="alert-channel-silent-for-a-minute",
+        mechanism="A channel that failed a moment ago is none that does not answer.",
+        file="scheduler/queries/silent_channels.py",
+        old="FAILURES_TOLD = 4\n",
+        new="FAILURES_TOLD = 2\n",
+        red=[SILENT + "test_a_channel_that_has_not_answered_for_a_minute_is_told_everywhere"],
+    ),
+    Mutation(
+        name="alerts-waiting-are-measured",
+        mechanism="Alerts that are held back on purpose, or have their outcome, do not count as waiting.",
+        file="scheduler/sql/gauges.py",
+        old="scheduler_alert WHERE next_at IS NOT NULL AND held = '')",
+        new="scheduler_alert)",
+        red=[
+            SILENT + "test_what_has_its_outcome_or_is_held_back_on_purpose_waits_for_nobody",
+            "tests/scheduler/metrics/test_plans.py::test_what_waits_to_be_told_is_read_by_index[ALERTS]",
+        ],
     ),
     Mutation(
         name="alert-sent-before-the-end",

@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from scheduler.queries.diagnostics import CHANNEL_FAILURES
+from scheduler.queries.silent_channels import FAILURES_TOLD
 from tests.factories import (
     AlertChannelFactory,
     DeadLetterFactory,
@@ -40,16 +40,17 @@ def test_the_api_and_the_doctor_tell_the_same(api, clock, now, monkeypatch):
     RunnerFactory(last_poll_at=now, drained_at=now)
     DeadLetterFactory()
     MaintenanceFactory(is_on=True, began_at=now)
-    AlertChannelFactory(failures=CHANNEL_FAILURES, closed_until=now)
-    AlertChannelFactory(failures=CHANNEL_FAILURES - 1, closed_until=now)
-    AlertChannelFactory(failures=CHANNEL_FAILURES, closed_until=now, deleted_at=now)
+    AlertChannelFactory(name="ops", failures=FAILURES_TOLD, closed_until=now)
+    AlertChannelFactory(failures=FAILURES_TOLD - 1, closed_until=now)
+    AlertChannelFactory(failures=FAILURES_TOLD, closed_until=now, deleted_at=now)
     body = api("admin").get("/v1/system/diagnostics").json()
     written, wrong = doctor()
     assert body["problems"] == wrong.splitlines()
     assert "No reap process runs." in body["problems"]
     drained = "Every runner that is online is drained, and runs have been due since 2026-03-02T11:58:00+00:00."
     assert drained in body["problems"]
-    assert "Alert channels that do not answer: 1. The page Alerts says which, and why." in body["problems"]
+    silent = [problem for problem in body["problems"] if "alert channel" in problem]
+    assert silent == ["The alert channel ops of default has not answered 4 attempts. No alert waits for it."]
     assert body["ok"] is False
     lines = dict(line.split(maxsplit=1) for line in written.splitlines())
     for name, version in body["versions"].items():

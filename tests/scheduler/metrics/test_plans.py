@@ -28,7 +28,7 @@ INDEXES = {
 
 @pytest.fixture(autouse=True)
 def _of_tables_that_nobody_has_counted():
-    for table in ("scheduler_run", "scheduler_job", "runners_runner", "runners_heartbeat"):
+    for table in ("scheduler_run", "scheduler_job", "runners_runner", "runners_heartbeat", "scheduler_alert"):
         forget_size(table)
 
 
@@ -78,6 +78,14 @@ def test_what_the_orm_asks_is_read_by_index(ask, indexes):
         ask()
     plan = plan_of(captured[0]["sql"])
     assert indexes & names(plan), plan
+
+
+@pytest.mark.parametrize("name", ["ALERTS", "SILENT_CHANNELS", "LETTERS_AND_CHANNELS"])
+def test_what_waits_to_be_told_is_read_by_index(name):
+    """However many alerts have their outcome."""
+    plan = plan_of(written(getattr(gauges, name), 4))
+    assert "alert_to_send" in names(plan), plan
+    assert not re.search(r"(SCAN|Seq Scan on) (scheduler_alert|a)\b(?! USING)", plan), plan
 
 
 def test_the_number_of_queries_does_not_depend_on_that_of_jobs(django_assert_max_num_queries, clock):
