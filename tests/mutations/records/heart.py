@@ -321,4 +321,13 @@ RECORDS = [
         ],
         database="postgresql",
     ),
+    Mutation(
+        name="a-claim-that-was-first-outlives-the-queue",
+        mechanism="A run that is claimed while its time in the queue is found to be over is not cancelled.",
+        file="scheduler/services/waiting.py",
+        old="            if entry.state in (State.READY, State.GATED)\n            and entry.job",
+        new="            if entry.job",
+        red=["tests/scheduler/budgets/test_races.py::test_a_claim_that_was_first_keeps_its_run_from_the_queues_time"],
+        database="postgresql",
+    ),
 ]

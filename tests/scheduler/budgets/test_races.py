@@ -16,6 +16,7 @@ from scheduler.services.claim import claim_due
 from scheduler.services.finish import finish
 from scheduler.services.groups import save_group
 from scheduler.services.jobs import save_job
+from scheduler.services.waiting import expire_waiting
 from tests.factories import JobFactory, QueueEntryFactory, RunnerInstanceFactory, SlotFactory
 from tests.scheduler.budgets.world import (
     SECOND,
@@ -248,3 +249,19 @@ def test_completions_in_crossed_domains_do_not_wait_in_a_circle(now, first, seco
         rest = [one for ones in by_job.values() for one in ones[2:]]
         finish([ack_of(one.run_id, holder) for one in rest], later)
         assert Slot.objects.count() == 8
+
+
+def test_a_claim_that_was_first_keeps_its_run_from_the_queues_time(now, database):
+    if database != "postgresql":
+        pytest.skip("SQLite has one writer")
+    entry = QueueEntryFactory(job__queue_ttl_seconds=60, available_at=now - timedelta(hours=1))
+    holder = RunnerInstanceFactory()
+    with Session() as claiming, Session() as reaping:
+        pid = reaping.backend_pid
+        claiming.begin()
+        assert len(claiming.run(claim_due, now, 1, holder.pk, [entry.lane_id])) == 1
+        expired = reaping.start(expire_waiting, now)
+        poll_until(lambda: is_waiting_for_lock(pid), what="the reaper waits for the claim")
+        claiming.commit()
+        assert expired.result(DEADLINE_SECONDS) == 0
+    assert QueueEntry.objects.get().state == QueueEntry.State.CLAIMED
