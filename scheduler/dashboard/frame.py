@@ -47,4 +47,7 @@ def _is_at_work(kind: str, seen: Pulse, now: datetime) -> bool:
 def _consequence(kind: str) -> str:
     if kind == "materialize":
         return _("The materializer is not at work: schedules do not become runs, and what falls due may be missed.")
-    return _("The reaper is not at work: the runs of dead runners are not released, and no deadline is kept.")
+    return _(
+        "The reaper is not at work: the runs of dead runners are not released, no deadline is kept, "
+        "and no alert is sent."
+    )

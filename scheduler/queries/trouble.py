@@ -66,6 +66,10 @@ def sentences(
             yield f"The {kind} process gave no sign of life since {at.isoformat(timespec='seconds')}."
         elif kind in seen.ticks and now - seen.ticks[kind] > SILENT:
             yield f"No {kind} process has finished a pass since {seen.ticks[kind].isoformat(timespec='seconds')}."
+        else:
+            continue
+        if kind == "reap":
+            yield "No alert is sent meanwhile: that is the work of the reap process."
     if oldest is not None and now - oldest > SILENT:
         online, taking = online_and_taking()
         if not online:

@@ -129,6 +129,24 @@ RECORDS = [
         ],
     ),
     Mutation(
+        name="reaper-silent-no-alert-is-sent",
+        mechanism="Where no reaper is at work the doctor and Now say that no alert is sent either.",
+        file="scheduler/queries/trouble.py",
+        old='        if kind == "reap":\n',
+        new="        if False:\n",
+        red=["tests/scheduler/api/test_diagnostics.py::test_the_api_and_the_doctor_tell_the_same"],
+    ),
+    Mutation(
+        name="reaper-silent-no-alert-is-sent-says-the-banner",
+        mechanism="The banner of a reaper that is not at work says that no alert is sent.",
+        file="scheduler/dashboard/frame.py",
+        old='"and no alert is sent."',
+        new='""',
+        red=[
+            "tests/scheduler/dashboard/test_frame.py::test_a_worker_that_stopped_in_good_order_or_never_was_stands_still_at_once"
+        ],
+    ),
+    Mutation(
         name="alert-channel-silent-is-on-now",
         mechanism="An alert channel that does not answer is something to look at on Now.",
         file="scheduler/queries/situation.py",

@@ -43,7 +43,9 @@ def test_every_page_says_which_worker_stands_still_while_it_answers(operator, no
 
 def test_a_worker_that_stopped_in_good_order_or_never_was_stands_still_at_once(viewer, now, beats):
     Heartbeat.objects.filter(kind="reap").update(ended_at=now)
-    assert said(viewer.get("/jobs")) == {REAPER}
+    seen = viewer.get("/jobs")
+    assert said(seen) == {REAPER}
+    assert "no alert is sent" in Page(seen).text, "an alert cannot say so"
     Heartbeat.objects.all().delete()
     assert said(viewer.get("/jobs")) == {MATERIALIZER, REAPER}
 
