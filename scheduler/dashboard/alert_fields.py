@@ -45,6 +45,15 @@ EVENTS: dict[str, Text] = {
     Alert.Event.DIGEST: gettext_lazy("the week"),
     Alert.Event.TEST: gettext_lazy("a test"),
 }
+RECOVERIES: dict[str, Text] = {
+    Alert.Event.FAILED: gettext_lazy("succeeds again"),
+    Alert.Event.OVERRAN: gettext_lazy("no run takes longer than expected any more"),
+    Alert.Event.MISSED: gettext_lazy("no fire is late any more"),
+    Alert.Event.DEAD_LETTERS: gettext_lazy("fewer dead letters wait"),
+    Alert.Event.FLAPPING: gettext_lazy("a runner is stable again"),
+    Alert.Event.NO_RUNNER: gettext_lazy("no job lacks a capability any more"),
+    Alert.Event.SILENT: gettext_lazy("the scheduler plans again"),
+}
 STATES: dict[str, Text] = {
     Alert.State.WAITING: gettext_lazy("waiting"),
     Alert.State.DELIVERED: gettext_lazy("delivered"),
@@ -84,6 +93,25 @@ class Field:
 _OF_JOBS = Field(
     "job_glob", gettext_lazy("Of the jobs"), hint=gettext_lazy("such as billing:*; * is every job"), usual="*"
 )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an alert told, in words; the run that it is about, and what that run died of: of an end the run that
+    succeeded, if one did."""
+
+    words: Text
+    run_id: str
+    error: str
+
+
+def told(alert: Alert) -> Told:
+    """As a mail says it (`scheduler.domain.alerts.subject_of`)."""
+    event, detail = alert.event, alert.detail
+    run_id = detail.get("execution_id", "")
+    if event != Alert.Event.RECOVERED:
+        return Told(EVENTS[event], run_id, detail.get("error", ""))
+    return Told(RECOVERIES.get(detail.get("of", ""), EVENTS[event]), detail.get("succeeded", run_id), "")
 
 
 def tenant_field(tenants: Sequence[str]) -> list[Field]:

@@ -82,7 +82,7 @@ def _told(request: HttpRequest, now: datetime, state: str, tenant: str, before: 
         "alerts": [
             {
                 "alert": alert,
-                "event": alert_fields.EVENTS[alert.event],
+                "told": alert_fields.told(alert),
                 "outcome": alert_fields.STATES[alert.held or alert.state],
                 "next_at": alert.next_at and max(alert.next_at, alert.channel.closed_until or alert.next_at),
             }

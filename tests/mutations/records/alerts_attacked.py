@@ -14,6 +14,9 @@ LOOKS = "scheduler/queries/alert_conditions.py"
 READY = """\
     early = list(QueueEntry.objects.filter(available_at__lt=late).values("job").annotate(at=Min("available_at")))
 """
+ENDS = (
+    "tests/scheduler/dashboard/test_alerts.py::test_an_end_says_what_the_mail_says_and_leads_to_the_run_that_succeeded"
+)
 SILENT = "tests/scheduler/alerts/test_silent_channels.py::"
 
 RECORDS = [
@@ -127,6 +130,22 @@ RECORDS = [
             SILENT + "test_a_channel_that_has_not_answered_for_a_minute_is_told_everywhere",
             "tests/scheduler/api/test_diagnostics.py::test_the_api_and_the_doctor_tell_the_same",
         ],
+    ),
+    Mutation(
+        name="alert-end-says-what-is-so-again",
+        mechanism="The log of alerts says of an end what the mail says, not that a failure is over.",
+        file="scheduler/dashboard/alert_fields.py",
+        old='RECOVERIES.get(detail.get("of", ""), EVENTS[event])',
+        new="EVENTS[event]",
+        red=[ENDS],
+    ),
+    Mutation(
+        name="alert-end-leads-to-the-run-that-succeeded",
+        mechanism="The log of alerts leads from an end to the run that succeeded, not to the one that failed.",
+        file="scheduler/dashboard/alert_fields.py",
+        old='detail.get("succeeded", run_id)',
+        new="run_id",
+        red=[ENDS],
     ),
     Mutation(
         name="reaper-silent-no-alert-is-sent",

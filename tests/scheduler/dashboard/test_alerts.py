@@ -9,8 +9,11 @@ from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from scheduler.dashboard.alert_fields import RECOVERIES
+from scheduler.domain.alerts import subject_of
 from scheduler.models import Alert, AlertChannel, AlertExemption, AlertRule
 from scheduler.services.alerts.definitions import OWN_FIELDS
+from scheduler.services.alerts.deliver import message_of
 from tests.factories import (
     AlertChannelFactory,
     AlertExemptionFactory,
@@ -20,6 +23,7 @@ from tests.factories import (
     RunFactory,
 )
 from tests.scheduler.dashboard.conftest import client_of, person
+from tests.scheduler.dashboard.markup import Page
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +45,26 @@ def test_the_page_shows_rules_channels_exemptions_and_the_log_without_secrets(ad
     assert "https://hooks.example.org/***" in page
     assert "t0p" not in page
     assert "s3cret" not in page
+
+
+def test_an_end_says_what_the_mail_says_and_leads_to_the_run_that_succeeded(admin, now):
+    failed, well = RunFactory(dead=True, job__job_key="a:job"), RunFactory(completed=True)
+    detail = {"of": "failed", "execution_id": str(failed.pk), "error": "exit code 3", "succeeded": str(well.pk)}
+    alert = AlertFactory(event="recovered", job_key="a:job", detail=detail)
+    page = Page(admin.get("/alerts"))
+    assert subject_of(message_of(alert)) == "Croniq: a:job succeeds again"
+    assert "a:job succeeds again the run" in page.text
+    assert ("is over" in page.text, "exit code 3" in page.text) == (False, False)
+    assert page.links("/runs/") == [f"/runs/{well.pk}"]
+    # Where no run succeeded it is the one that it was about.
+    Alert.objects.update(detail={"of": "overran", "execution_id": str(failed.pk)})
+    page = Page(admin.get("/alerts"))
+    assert "a:job no run takes longer than expected any more the run" in page.text
+    assert page.links("/runs/") == [f"/runs/{failed.pk}"]
+
+
+def test_each_end_has_its_words():
+    assert set(RECOVERIES) == set(Alert.Event) - {Alert.Event.RECOVERED, Alert.Event.DIGEST, Alert.Event.TEST}
 
 
 def test_the_log_is_filtered_and_goes_on_where_a_page_ends(admin, now):
