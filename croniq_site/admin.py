@@ -24,6 +24,7 @@ from runners.admin import BoundedSearch, refused_page
 from runners.domain.roles import ROLES
 from runners.models import Preferences
 from runners.services.people import keeping_an_admin, must_change_password, password_given
+from runners.services.sign_in import forget_errors
 from scheduler.dashboard.sentences import said
 
 NO_STAFF = "The administration is for staff alone. An administrator can make you staff there, on the page of your user."
@@ -94,6 +95,7 @@ class BoundedUserAdmin(ToldInTheAudit, KeepsAnAdmin, UserAdmin):
         answer = super().user_change_password(request, id, form_url)
         if request.method == "POST" and answer.status_code == 302 and id != str(request.user.pk):
             password_given(int(id))
+            forget_errors(self.get_object(request, id).get_username())
         return answer
 
 

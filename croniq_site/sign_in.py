@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from croniq_site.kernel.clock import DatabaseClock
 from runners.services.people import must_change_password
-from runners.services.sign_in import begin_sign_in, end_sign_in
+from runners.services.sign_in import MARK_COOKIE, Way, begin_sign_in, end_sign_in, is_mark_of
 
 
 class CountedBackend(ModelBackend):
@@ -24,11 +24,12 @@ class CountedBackend(ModelBackend):
         """Raises TooManyRequests. Whoever asks without a request is this program itself."""
         if request is None or username is None or password is None:
             return super().authenticate(request, username=username, password=password, **more)
-        address = request.META.get("REMOTE_ADDR", "")
-        begin_sign_in(address, username, DatabaseClock().now())
+        address, now = request.META.get("REMOTE_ADDR", ""), DatabaseClock().now()
+        way = Way.KNOWN if is_mark_of(request.COOKIES.get(MARK_COOKIE, ""), username, now) else Way.PASSWORD
+        begin_sign_in(address, username, now, way)
         user = super().authenticate(request, username=username, password=password, **more)
         if user is not None:
-            end_sign_in(address, username)
+            end_sign_in(address, username, way)
         return user
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:

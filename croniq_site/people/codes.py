@@ -18,7 +18,7 @@ from django.shortcuts import render
 
 from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.errors import TooManyRequests
-from runners.services.sign_in import begin_sign_in, end_sign_in, spend_code
+from runners.services.sign_in import Way, begin_sign_in, end_sign_in, spend_code
 
 View = Callable[..., HttpResponseBase]
 _log = logging.getLogger(__name__)
@@ -26,9 +26,9 @@ _log = logging.getLogger(__name__)
 
 class _Counted:
     def clean_code(self) -> str:
-        address, name = context.request.META.get("REMOTE_ADDR", ""), f"code of {self.user.get_username()}"
+        address, name = context.request.META.get("REMOTE_ADDR", ""), self.user.get_username()
         now = DatabaseClock().now()
-        begin_sign_in(address, name, now)
+        begin_sign_in(address, name, now, Way.CODE)
         try:
             code = super().clean_code()
         except InvalidToken:
@@ -36,7 +36,7 @@ class _Counted:
             raise get_adapter().validation_error("incorrect_code") from None
         if not spend_code(name, code, now):
             raise get_adapter().validation_error("incorrect_code")
-        end_sign_in(address, name)
+        end_sign_in(address, name, Way.CODE)
         return code
 
 

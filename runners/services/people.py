@@ -18,6 +18,7 @@ from croniq_site.kernel.errors import Conflict, InvalidInput, NotFound
 from runners.domain.roles import ADMIN, ROLES
 from runners.models import Preferences
 from runners.services.audit import SYSTEM, Actor, Event, record_events
+from runners.services.sign_in import forget_errors
 
 LOCK = 0x43525055
 """Number of the lock under which people are changed one after the other: of two administrators who switch each other
@@ -80,15 +81,24 @@ def create_person(
 
 def renew_password(user_id: int, now: datetime, *, actor: Actor = SYSTEM) -> tuple[AbstractBaseUser, str]:
     """Give somebody who has lost his password another one of ours, returned this once. It ends all his sessions; his
-    second factor stays. Raises NotFound."""
+    second factor stays, and his name may be tried again at once. Raises NotFound."""
     password = _new_password()
+    with write_transaction():
+        user = set_password(user_id, password, now, actor=actor)
+        password_given(user.pk)
+        return user, password
+
+
+def set_password(user_id: int, password: str, now: datetime, *, actor: Actor = SYSTEM) -> AbstractBaseUser:
+    """Give somebody this password, which is looked at by whoever calls. It ends all his sessions, and his name is not
+    refused any more for wrong passwords. Raises NotFound."""
     with write_transaction():
         user = _locked(user_id)
         user.set_password(password)
         user.save(update_fields=["password"])
-        password_given(user.pk)
+        forget_errors(user.get_username())
         record_events([Event("user.updated", "user", user.get_username(), actor, diff={"password": "changed"})], now)
-        return user, password
+        return user
 
 
 def password_given(user_id: int) -> None:

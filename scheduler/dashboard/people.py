@@ -12,11 +12,13 @@ from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.urls import reverse_lazy
+from django.urls import reverse, reverse_lazy
 from django.utils.translation import gettext as _
 
+from croniq_site.kernel.clock import DatabaseClock
 from croniq_site.kernel.errors import TooManyRequests
 from runners.services.people import must_change_password, password_chosen
+from runners.services.sign_in import KNOWN_FOR, MARK_COOKIE, mark_of
 
 
 class SignIn(LoginView):
@@ -27,12 +29,23 @@ class SignIn(LoginView):
         return super().get_context_data(**kwargs) | {"oidc": settings.CRONIQ_OIDC}
 
     def form_valid(self, form: Any) -> HttpResponseBase:
-        if not settings.CRONIQ_TOTP:
-            return super().form_valid(form)
-        # By allauth's stages: whoever has a second factor is asked for it before he is signed in.
         user = form.get_user()
-        login = Login(user=user, redirect_url=self.get_success_url())
-        return perform_password_login(self.request, {"username": user.get_username()}, login)
+        if settings.CRONIQ_TOTP:
+            # By allauth's stages: whoever has a second factor is asked for it before he is signed in.
+            login = Login(user=user, redirect_url=self.get_success_url())
+            answer = perform_password_login(self.request, {"username": user.get_username()}, login)
+        else:
+            answer = super().form_valid(form)
+        answer.set_cookie(
+            MARK_COOKIE,
+            mark_of(user.get_username(), DatabaseClock().now()),
+            max_age=KNOWN_FOR,
+            path=reverse("login"),
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Strict",
+        )
+        return answer
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:

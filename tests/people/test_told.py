@@ -8,7 +8,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from runners.models import AuditEvent, Preferences
+from runners.models import AuditEvent, Preferences, SignInCount
+from runners.services.sign_in import begin_sign_in
 from tests.people.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -41,3 +42,11 @@ def test_a_password_that_the_admin_types_for_another_is_changed_before_anything_
     assert (typed(vera, "another"), Preferences.objects.filter(must_change_password=True).count()) == (200, 0)
     assert (typed(vera, PASSWORD), typed(ada, PASSWORD)) == (302, 302)
     assert list(Preferences.objects.filter(must_change_password=True).values_list("user", flat=True)) == [vera.pk]
+
+
+def test_a_password_that_the_admin_types_lets_in_who_is_locked_out(admin_client: Client, now):
+    vera = User.objects.create_user("vera")
+    begin_sign_in("192.0.2.1", "vera", now)
+    form = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
+    assert admin_client.post(reverse("admin:auth_user_password_change", args=[vera.pk]), form).status_code == 302
+    assert not SignInCount.objects.filter(key__startswith="account:").exists()

@@ -405,6 +405,7 @@ NO_COMMANDS = {
     "seed_demo",  # fills an empty one for a demonstration
     "import_celery_beat",  # as import_k8s, of another database
     "apply_api_clients",  # tests/people/test_declared.py
+    "changepassword",  # asks at a terminal: tests/people/test_lost_passwords.py
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from croniq_site.kernel.errors import NotFound
+from croniq_site.kernel.errors import InvalidInput, NotFound
 from runners.api.parameters import text_of
 from runners.api.views import ApiView
 from scheduler.api import alerts_schema, openapi
@@ -147,6 +147,9 @@ class OneAlertRule(ApiView):
     )
     def put(self, request: Request, rule_id: str) -> Response:
         values = dict(self.body)
+        for field in ("id", "tenant", "created_at"):
+            if field in values:
+                raise InvalidInput.of(field, f"The {field} of a rule stays what it is. Leave it out.")
         number = _number(rule_id, "alert rule")
         save_rule(values, self.now, actor_of(self), self.principal.tenant, number)
         return Response(alerts_schema.rule_body(_rule(rule_id, self.principal.tenant)))

@@ -157,7 +157,7 @@ def _rule_values(kind: str, values: Mapping[str, Any], reading: AllAtOnce) -> di
 
     read("job_glob", "job_glob", "*", name_of)
     read("tags", "tags", [], names_of)
-    read("throttle", "throttle_seconds", 0, seconds_of)
+    read("throttle", "throttle_seconds", 0, throttle_seconds_of)
     read("grace", "grace_seconds", 60, lambda field, value: seconds_of(field, value, least=LEAST_GRACE_SECONDS))
     read("expected_within", "expected_within_seconds", None, seconds_of)
     read("threshold", "threshold", 1, lambda field, value: whole_number_of(field, value, 1, 1_000_000))
@@ -165,6 +165,12 @@ def _rule_values(kind: str, values: Mapping[str, Any], reading: AllAtOnce) -> di
     if kind == Kind.OVERRAN and said["expected_within_seconds"] is None:
         reading.refuse("expected_within", "Say how long a run may take, such as 10m.")
     return said
+
+
+def throttle_seconds_of(field: str, value: Any) -> float:
+    """As `seconds_of`, and none: ``"0s"``, as rules are answered, or 0."""
+    is_none = isinstance(value, str | int | float) and not isinstance(value, bool) and value in ("0s", 0)
+    return 0.0 if is_none else seconds_of(field, value)
 
 
 def _locked_channels(field: str, value: Any, tenant: str) -> list[AlertChannel]:

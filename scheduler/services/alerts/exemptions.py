@@ -13,7 +13,7 @@ from scheduler.domain.all_at_once import AllAtOnce
 from scheduler.domain.inputs import choice_of, name_of, seconds_of, text_of
 from scheduler.domain.job_fields import refuse_unknown
 from scheduler.models import Alert, AlertExemption, AlertRule
-from scheduler.services.alerts.definitions import LEAST_GRACE_SECONDS
+from scheduler.services.alerts.definitions import LEAST_GRACE_SECONDS, throttle_seconds_of
 
 Effect = AlertExemption.Effect
 LONGEST = timedelta(days=90)
@@ -41,7 +41,7 @@ def make_exemption(values: Mapping[str, Any], now: datetime, actor: Actor, tenan
         return reading.read(parse, field, value, **options) if value is not None else default
 
     job_glob, rule_name = other(name_of, "job_glob", "*"), other(name_of, "rule")
-    throttle, grace = other(seconds_of, "throttle"), other(seconds_of, "grace", least=LEAST_GRACE_SECONDS)
+    throttle, grace = other(throttle_seconds_of, "throttle"), other(seconds_of, "grace", least=LEAST_GRACE_SECONDS)
     is_other = values.get("throttle") is not None or values.get("grace") is not None
     if effect and is_other != (effect == Effect.OVERRIDE):
         text = "An override says a throttle or a grace." if not is_other else f"{effect} has no throttle and no grace."

@@ -95,8 +95,8 @@ RECORDS = [
         name="passwords-made-anew-are-of-others",
         mechanism="A lost password that is made anew is changed by whoever gets it.",
         file="runners/services/people.py",
-        old='        user.save(update_fields=["password"])\n        password_given(user.pk)\n',
-        new='        user.save(update_fields=["password"])\n',
+        old="now, actor=actor)\n        password_given(user.pk)\n",
+        new="now, actor=actor)\n",
         red=[SETTINGS + "test_a_lost_password_is_made_anew_and_a_user_deleted"],
     ),
     Mutation(

@@ -10,6 +10,7 @@ ROLES = "tests/people/test_roles.py::"
 MATRIX = "tests/people/test_matrix.py::"
 SESSIONS = "tests/people/test_sessions.py::"
 SIGN_IN = "tests/people/test_sign_in.py::"
+LOST = "tests/people/test_lost_passwords.py::"
 LAST = "tests/people/test_last_admin.py::"
 ENDED = "tests/scheduler/edge/test_ended_keys.py::"
 SERVICE = "runners/services/declared.py"
@@ -205,7 +206,7 @@ RECORDS = [
         name="attempts-to-sign-in-are-counted",
         mechanism="An attempt to sign in is counted before the password is looked at.",
         file="croniq_site/sign_in.py",
-        old="        begin_sign_in(address, username, DatabaseClock().now())\n",
+        old="        begin_sign_in(address, username, now, way)\n",
         new="",
         red=[
             SIGN_IN + "test_a_name_is_tried_so_often_and_no_more_whether_anybody_has_it_or_not",
@@ -235,7 +236,7 @@ RECORDS = [
         name="who-signs-in-begins-anew",
         mechanism="After the right password a name's errors are forgotten.",
         file="croniq_site/sign_in.py",
-        old="            end_sign_in(address, username)\n",
+        old="            end_sign_in(address, username, way)\n",
         new="            pass\n",
         red=[SIGN_IN + "test_who_signs_in_often_is_let_in"],
     ),
@@ -407,5 +408,80 @@ RECORDS = [
 """,
         new="",
         red=["tests/scheduler/test_doors_are_audited.py::test_each_door_of_the_admin_is_in_the_table"],
+    ),
+    Mutation(
+        name="a-new-password-lifts-the-lock",
+        mechanism="A name that is refused for wrong passwords may sign in again when its password is set anew.",
+        file="runners/services/people.py",
+        old="        forget_errors(user.get_username())\n",
+        new="",
+        red=[
+            LOST + "test_the_command_lets_in_who_is_locked_out_is_audited_and_ends_the_sessions",
+            LOST + "test_a_password_that_an_administrator_makes_anew_lets_in_too",
+        ],
+    ),
+    Mutation(
+        name="a-password-of-the-admin-lifts-the-lock",
+        mechanism="A name that is refused may sign in again when somebody types a new password for it in the admin.",
+        file="croniq_site/admin.py",
+        old="            forget_errors(self.get_object(request, id).get_username())\n",
+        new="",
+        red=["tests/people/test_told.py::test_a_password_that_the_admin_types_lets_in_who_is_locked_out"],
+    ),
+    Mutation(
+        name="changepassword-is-audited",
+        mechanism="A password that the command sets is in the audit.",
+        file="croniq_site/management/commands/changepassword.py",
+        old="            set_password(user.pk, password, DatabaseClock().now(), actor=ACTOR)\n",
+        new="            user.set_password(password)\n            user.save()\n",
+        red=[LOST + "test_the_command_lets_in_who_is_locked_out_is_audited_and_ends_the_sessions"],
+    ),
+    Mutation(
+        name="known-browsers-have-a-count-of-their-own",
+        mechanism="Who guesses a name's password keeps nobody out of a browser in which he has signed in.",
+        file="croniq_site/sign_in.py",
+        old="        way = Way.KNOWN if is_mark_of(",
+        new="        way = Way.PASSWORD if is_mark_of(",
+        red=[LOST + "test_a_stranger_keeps_nobody_out_of_a_browser_in_which_he_has_signed_in"],
+    ),
+    Mutation(
+        name="known-browsers-wait-for-no-address",
+        mechanism="A known browser's attempts are not counted for its address, which a stranger may share.",
+        file="runners/services/sign_in.py",
+        old="    if way != Way.KNOWN:  # whose",
+        new="    if True:  # whose",
+        red=[LOST + "test_a_stranger_keeps_nobody_out_of_a_browser_in_which_he_has_signed_in"],
+    ),
+    Mutation(
+        name="known-browsers-are-counted",
+        mechanism="From a known browser a name is guessed so often and no more.",
+        file="runners/services/sign_in.py",
+        old="    counts = [(_account_key(name, way), MOST_PER_ACCOUNT)]\n",
+        new="    counts = [] if way == Way.KNOWN else [(_account_key(name, way), MOST_PER_ACCOUNT)]\n",
+        red=[LOST + "test_a_browser_that_is_known_guesses_so_often_and_no_more"],
+    ),
+    Mutation(
+        name="a-mark-is-of-one-name",
+        mechanism="A browser that is known for one name is a stranger's for another.",
+        file="runners/services/sign_in.py",
+        old='    return said["name"] == _account_key(name) and ',
+        new="    return ",
+        red=[LOST + "test_a_mark_is_of_one_name_and_of_this_site"],
+    ),
+    Mutation(
+        name="a-mark-ends",
+        mechanism="A browser is not known any more half a year after its last sign-in.",
+        file="runners/services/sign_in.py",
+        old=' and now.timestamp() - said["at"] < KNOWN_FOR.total_seconds()',
+        new="",
+        red=[LOST + "test_a_mark_is_of_one_name_and_of_this_site"],
+    ),
+    Mutation(
+        name="codes-are-counted-under-no-name",
+        mechanism="Codes of a second factor have a count that no name typed at the sign-in page reaches.",
+        file="runners/services/sign_in.py",
+        old='    return f"account:{way}{hashlib',
+        new='    return f"account:{hashlib',
+        red=[LOST + "test_codes_of_second_factors_are_not_counted_by_a_name_that_somebody_may_type"],
     ),
 ]

@@ -130,7 +130,7 @@ RECORDS = [
         name="a-right-code-forgives",
         mechanism="After a right one-time code the wrong ones before it count no more.",
         file="croniq_site/people/codes.py",
-        old="        end_sign_in(address, name)\n",
+        old="        end_sign_in(address, name, Way.CODE)\n",
         new="",
         red=[SECOND_FACTOR + "test_a_right_code_forgives_the_wrong_ones"],
     ),

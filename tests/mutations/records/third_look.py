@@ -112,6 +112,23 @@ RECORDS = [
         WHOSE + "test_what_is_about_no_job_is_exempted_only_with_all_jobs",
     ),
     _one(
+        "alert-throttle-none",
+        "No throttle may be said as it is answered: 0s.",
+        "scheduler/services/alerts/definitions.py",
+        "    return 0.0 if is_none else seconds_of(field, value)",
+        "    return seconds_of(field, value)",
+        DEFINITIONS + "test_an_exemption_is_listed_while_it_is_in_effect_and_ended_once",
+    ),
+    _one(
+        "alert-override-of-no-throttle",
+        "An override may let out all that the rule's throttle would hold back.",
+        EXEMPT,
+        "if s is not None), rule.throttle_seconds",
+        "if s), rule.throttle_seconds",
+        "tests/scheduler/alerts/test_exemptions.py::"
+        "test_an_override_of_the_throttle_holds_back_what_the_rule_would_say",
+    ),
+    _one(
         "alert-newer-override",
         "Of two overrides the newer one holds.",
         EXEMPT,

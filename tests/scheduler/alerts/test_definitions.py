@@ -215,6 +215,10 @@ def test_a_rule_is_changed_where_something_is_said_and_that_is_audited(api, now)
     changed = client.put(path, {"kind": "failed", "throttle": "1m"}).json()
     assert (changed["grace"], changed["throttle"], changed["recovery"]) == ("60s", "60s", False)
     assert client.put(path, {"throttle": None}).json()["throttle"] == "0s"
+    assert client.put(path, {"throttle": "0s"}).json()["throttle"] == "0s"  # as it was answered
+    for field in ("id", "tenant", "created_at"):
+        told = client.put(path, {field: made[field]}).json()["fields"]
+        assert told == {field: [f"The {field} of a rule stays what it is. Leave it out."]}
     assert list(client.put(path, {"grace": "5m"}).json()["fields"]) == ["grace"]
     # A channel that is told no more may go, a calendar that keeps a rule quiet may not.
     assert client.delete(f"/v1/alert-channels/{one.pk}").status_code == 204
@@ -270,6 +274,8 @@ def test_an_exemption_is_listed_while_it_is_in_effect_and_ended_once(api, now, c
     assert made.status_code == 201
     assert made.json() | {"rule": "night", "throttle": "3600s", "grace": None, "note": "why"} == made.json()
     assert client.get("/v1/alert-exemptions").json() == [made.json()]
+    for none in ("0s", 0):
+        assert client.post("/v1/alert-exemptions", said | {"throttle": none}).json()["throttle"] == "0s"
     clock.tick(timedelta(hours=3))
     assert client.get("/v1/alert-exemptions").json() == []
     assert client.delete(f"/v1/alert-exemptions/{made.json()['id']}").status_code == 404
@@ -278,4 +284,4 @@ def test_an_exemption_is_listed_while_it_is_in_effect_and_ended_once(api, now, c
     assert client.delete(f"/v1/alert-exemptions/{again['id']}").status_code == 404
     assert client.get("/v1/alert-exemptions").json() == []
     actions = AuditEvent.objects.filter(target_type="alert_exemption").order_by("pk").values_list("action", flat=True)
-    assert list(actions) == ["alert_exemption.created"] * 2 + ["alert_exemption.ended"]
+    assert list(actions) == ["alert_exemption.created"] * 4 + ["alert_exemption.ended"]

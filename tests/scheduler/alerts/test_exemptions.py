@@ -189,6 +189,11 @@ def test_an_override_of_the_throttle_holds_back_what_the_rule_would_say(now):
     AlertExemptionFactory(effect="override", throttle_seconds=3600)
     AlertFactory(rule=rule, next_at=now + 10 * MINUTE)
     assert (say_all(now + 10 * MINUTE), sorted(states())) == ([], ["delivered", "throttled"])
+    AlertExemptionFactory(effect="override", throttle_seconds=0)
+    for _ in range(2):
+        AlertFactory(rule=rule, next_at=now + 11 * MINUTE)
+    say_all(now + 11 * MINUTE)
+    assert sorted(states()) == ["delivered"] * 3 + ["throttled"]
 
 
 @pytest.mark.parametrize("event", ["recovered", "digest", "test"])
