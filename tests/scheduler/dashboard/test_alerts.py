@@ -118,7 +118,7 @@ def test_a_rule_is_made_and_edited_in_the_same_form(admin):
     for wrong, field in refused:
         answer = admin.post("/alerts/rules/new", {**said, "grace": "", "name": "other", **wrong})
         assert (answer.status_code, f'id="{field}-wrong"' in answer.content.decode()) == (400, True)
-    every = {"kind": "overran", "name": " ", "channels": [], "expected_within": "soon", "throttle": "0s"}
+    every = {"kind": "overran", "name": " ", "channels": [], "expected_within": "soon", "throttle": "-1s"}
     page = admin.post("/alerts/rules/new", every).content.decode()
     for field in ("name", "channels", "expected_within", "throttle"):
         assert f'id="{field}-wrong"' in page
@@ -188,6 +188,12 @@ def test_rules_channels_and_snoozes_of_each_tenant_are_made_and_shown(admin):
     for text in ('/edit">theirs</a>', '<th scope="row">theirs', "acme:night"):
         assert (text in theirs, text in ours) == (True, False), text
     assert admin.post("/alerts/rules/new", {**rule, "tenant": "nobody", "name": "y"}).status_code == 400
+
+
+def test_an_override_of_no_throttle_is_said_in_words(admin):
+    said = {"effect": "override", "note": "why", "duration": "2h", "job_glob": "*", "throttle": "0s"}
+    assert admin.post("/alerts/exemptions/new", said).status_code == 302
+    assert ">every one<" in admin.get("/alerts").content.decode()
 
 
 def test_an_override_alone_has_other_values(admin):
