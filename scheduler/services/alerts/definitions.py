@@ -168,9 +168,8 @@ def _rule_values(kind: str, values: Mapping[str, Any], reading: AllAtOnce) -> di
 
 
 def throttle_seconds_of(field: str, value: Any) -> float:
-    """As `seconds_of`, and none: ``"0s"``, as rules are answered, or 0."""
-    is_none = isinstance(value, str | int | float) and not isinstance(value, bool) and value in ("0s", 0)
-    return 0.0 if is_none else seconds_of(field, value)
+    """As `seconds_of`, and ``"0s"``, as rules without one are answered: none."""
+    return 0.0 if value == "0s" else seconds_of(field, value)
 
 
 def _locked_channels(field: str, value: Any, tenant: str) -> list[AlertChannel]:

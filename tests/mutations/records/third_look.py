@@ -115,7 +115,7 @@ RECORDS = [
         "alert-throttle-none",
         "No throttle may be said as it is answered: 0s.",
         "scheduler/services/alerts/definitions.py",
-        "    return 0.0 if is_none else seconds_of(field, value)",
+        '    return 0.0 if value == "0s" else seconds_of(field, value)',
         "    return seconds_of(field, value)",
         DEFINITIONS + "test_an_exemption_is_listed_while_it_is_in_effect_and_ended_once",
     ),

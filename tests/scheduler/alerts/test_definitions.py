@@ -274,8 +274,7 @@ def test_an_exemption_is_listed_while_it_is_in_effect_and_ended_once(api, now, c
     assert made.status_code == 201
     assert made.json() | {"rule": "night", "throttle": "3600s", "grace": None, "note": "why"} == made.json()
     assert client.get("/v1/alert-exemptions").json() == [made.json()]
-    for none in ("0s", 0):
-        assert client.post("/v1/alert-exemptions", said | {"throttle": none}).json()["throttle"] == "0s"
+    assert client.post("/v1/alert-exemptions", said | {"throttle": "0s"}).json()["throttle"] == "0s"
     clock.tick(timedelta(hours=3))
     assert client.get("/v1/alert-exemptions").json() == []
     assert client.delete(f"/v1/alert-exemptions/{made.json()['id']}").status_code == 404
@@ -284,4 +283,4 @@ def test_an_exemption_is_listed_while_it_is_in_effect_and_ended_once(api, now, c
     assert client.delete(f"/v1/alert-exemptions/{again['id']}").status_code == 404
     assert client.get("/v1/alert-exemptions").json() == []
     actions = AuditEvent.objects.filter(target_type="alert_exemption").order_by("pk").values_list("action", flat=True)
-    assert list(actions) == ["alert_exemption.created"] * 4 + ["alert_exemption.ended"]
+    assert list(actions) == ["alert_exemption.created"] * 3 + ["alert_exemption.ended"]
