@@ -29,7 +29,7 @@ STEPS = 3
 """So often a channel that does not answer is tried again in the first minute: after 10 s, 20 s more, 40 s more."""
 NOISE, LEAST_MS = 2.0, 10.0
 REAPS_EVERY = 5.0
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 """With senders that have the machine for themselves, for what they did not get done beside the claims."""
 
 

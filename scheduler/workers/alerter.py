@@ -14,8 +14,8 @@ from scheduler.services.alerts.transports import PROCESS_SECONDS_MOST
 
 PAUSE_SECONDS = 2.0
 """Between looks when nothing is due."""
-REST_SECONDS = 0.05
-"""Between alerts: a storm of them leaves the cores to claims. About twenty a second are told by each sender."""
+REST_SECONDS = 0.1
+"""Between alerts: a storm of them leaves the cores to claims. Eight or nine a second are told by each sender."""
 END_SECONDS = PROCESS_SECONDS_MOST + 5
 """So long the end of a process waits for what is being sent: what is taken after it is sent once more by another."""
 
