@@ -28,6 +28,9 @@ from scheduler.sql.gauges import newest_successes
 _log = logging.getLogger(__name__)
 
 LOOK_EVERY = timedelta(seconds=5)
+LOOK_MOST = timedelta(seconds=50)
+"""So long a look is its reaper's: of two whose looks took longer than `LOOK_EVERY` each would overtake the other, and
+none ever write. One that died leaves its rule unlooked for until then."""
 BEGUN_MOST = 500
 """So much of a rule begins in one look; what is more begins in the next ones."""
 ENDED_AT_ONCE = 50
@@ -63,10 +66,13 @@ def watch(now: datetime, limit: int = WRITE_BATCH_ROWS) -> int:
     written = 0
     for pk in list(rules.values_list("pk", flat=True)[:limit]):
         try:
-            # Whoever comes second finds that it was looked for.
-            if AlertRule.objects.filter(stale, pk=pk, deleted_at__isnull=True).update(looked_at=now):
-                rule, exemptions = AlertRule.objects.prefetch_related("routes").get(pk=pk), exemptions_at(now)
-                written += _write(rule, look(rule, now, exemptions), now, exemptions)
+            # Whoever comes second finds that it is looked for.
+            if AlertRule.objects.filter(stale, pk=pk, deleted_at__isnull=True).update(looked_at=now + LOOK_MOST):
+                try:
+                    rule, exemptions = AlertRule.objects.prefetch_related("routes").get(pk=pk), exemptions_at(now)
+                    written += _write(rule, look(rule, now, exemptions), now, exemptions)
+                finally:
+                    AlertRule.objects.filter(pk=pk, looked_at=now + LOOK_MOST).update(looked_at=now)
         except Exception as error:
             if is_outage(error):
                 raise
@@ -83,7 +89,7 @@ def _write(rule: AlertRule, seen: Seen, now: datetime, exemptions: Exemptions) -
     for part in (*parts, *(Seen(over=list(some)) for some in chunks(over, ENDED_AT_ONCE))):
         with write_transaction():
             same = AlertRule.objects.select_for_update(no_key=True).filter(pk=rule.pk, deleted_at__isnull=True)
-            if not same.filter(looked_at=now):
+            if not same.filter(looked_at=now + LOOK_MOST):
                 break
             written += write_alerts(part.begun) + sum(_end(rule, alerts, now, more) for alerts, more in part.over)
     return written

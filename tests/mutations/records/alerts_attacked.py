@@ -89,18 +89,34 @@ RECORDS = [
         name="alert-look-locks-nothing",
         mechanism="Whoever looks what is late keeps nobody from writing: on SQLite nobody could claim.",
         file=WATCH,
-        old="                written += _write(rule, look(rule, now, exemptions), now, exemptions)\n",
-        new="                with write_transaction():\n"
-        "                    AlertRule.objects.filter(pk=pk).update(looked_at=now)\n"
-        "                    written += _write(rule, look(rule, now, exemptions), now, exemptions)\n",
+        old="                    written += _write(rule, look(rule, now, exemptions), now, exemptions)\n",
+        new="                    with write_transaction():\n"
+        "                        AlertRule.objects.filter(pk=pk).update(looked_at=now + LOOK_MOST)\n"
+        "                        written += _write(rule, look(rule, now, exemptions), now, exemptions)\n",
         red=[ATTACKED + "test_who_looks_keeps_nobody_from_writing_meanwhile"],
         database="sqlite",
+    ),
+    Mutation(
+        name="alert-look-is-ones-own",
+        mechanism="A look that takes longer than the time between looks is overtaken by none: else nobody would write.",
+        file=WATCH,
+        old="LOOK_MOST = timedelta(seconds=50)",
+        new="LOOK_MOST = timedelta(0)",
+        red=[ATTACKED + "test_a_look_that_takes_long_is_overtaken_by_nobody"],
+    ),
+    Mutation(
+        name="alert-look-ends",
+        mechanism="Whoever has looked lets the next look come when it is due.",
+        file=WATCH,
+        old="looked_at=now + LOOK_MOST).update(looked_at=now)",
+        new="looked_at=now + LOOK_MOST).exists()",
+        red=[ATTACKED + "test_a_look_that_takes_long_is_overtaken_by_nobody"],
     ),
     Mutation(
         name="alert-look-overtaken",
         mechanism="Whoever was overtaken while he looked, or looked for what a rule was, writes nothing.",
         file=WATCH,
-        old="            if not same.filter(looked_at=now):",
+        old="            if not same.filter(looked_at=now + LOOK_MOST):",
         new="            if not same:",
         red=[
             ATTACKED + "test_who_was_overtaken_while_he_looked_writes_nothing[who looks later]",

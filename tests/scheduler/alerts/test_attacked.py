@@ -97,6 +97,26 @@ def test_who_looks_keeps_nobody_from_writing_meanwhile(now, monkeypatch):
     assert told() == [("overran", False)] * 2
 
 
+def test_a_look_that_takes_long_is_overtaken_by_nobody(now, monkeypatch):
+    """Two reapers whose looks take longer than the time between looks: each would find that the other was later."""
+    overran_rule(now)
+    QueueEntryFactory(claimed=True)
+    looks, at = [], now + 2 * MINUTE
+
+    def slow(*args):
+        looks.append(args)
+        if len(looks) == 1:
+            assert watch(at + 2 * LOOK_EVERY) == 0, "the other reaper, meanwhile"
+        return look(*args)
+
+    look = watching.look
+    monkeypatch.setattr(watching, "look", slow)
+    assert watch(at) == 1, "what was seen is written"
+    assert len(looks) == 1
+    watch(at + LOOK_EVERY)
+    assert len(looks) == 2, "the next look comes when it is due"
+
+
 @pytest.mark.parametrize("overtakes", ["who looks later", "an edit", "its deletion"])
 def test_who_was_overtaken_while_he_looked_writes_nothing(now, monkeypatch, overtakes):
     rule = overran_rule(now)
