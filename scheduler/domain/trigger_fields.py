@@ -40,20 +40,8 @@ NEW: dict[str, Any] = dict.fromkeys(COLUMNS) | {
 
 NO_WINDOW = (None, None)
 KINDS = {"cron_expression": "cron", "every": "interval", "run_at": "once"}
-FIELDS = {
-    *(
-        *KINDS,
-        "anchor",
-        "timezone",
-        "calendar",
-        "on_blocked",
-        "window",
-        "not_before",
-        "not_after",
-        "enabled",
-        "job_key",
-    ),
-}
+_MORE = ("timezone", "calendar", "on_blocked", "window", "not_before", "not_after", "enabled", "job_key")
+FIELDS = {*KINDS, "anchor", *_MORE}
 
 
 def _is_length(value: Any) -> bool:

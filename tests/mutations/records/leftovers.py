@@ -219,6 +219,14 @@ RECORDS = [
         red=[UNSEEN],
     ),
     Mutation(
+        name="left-unseen-by-bytes-too",
+        mechanism="A page with one character that has a sign is not passed by.",
+        file="croniq_site/unseen.py",
+        old="|\\xd8\\x9c",
+        new="",
+        red=["tests/site/test_unseen.py::test_each_character_that_has_a_sign_has_it_also_where_it_is_the_only_one"],
+    ),
+    Mutation(
         name="left-doctor-says-what-it-judges",
         mechanism="The doctor says that it is about the installation, and leads to where jobs are judged.",
         file="templates/settings/_doctor.html",
